@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tmc/langchaingo/llms"
+)
+
+// turns remembers which calls the model asked for, because the tool seam of
+// langchaingo has no identifier: a tool is called with a string.
+type turns struct {
+	turn    int
+	made    int // identifiers given out
+	pending []pendingCall
+}
+
+type pendingCall struct{ id, name string }
+
+// openTurn is called by the outermost model adapter with a valid response.
+func (r *Run) openTurn(resp *llms.ContentResponse) {
+	var calls []pendingCall
+	for _, c := range resp.Choices {
+		for i := range c.ToolCalls {
+			if f := c.ToolCalls[i].FunctionCall; f != nil {
+				calls = append(calls, pendingCall{id: c.ToolCalls[i].ID, name: f.Name})
+			}
+		}
+		if len(c.ToolCalls) == 0 && c.FuncCall != nil {
+			calls = append(calls, pendingCall{name: c.FuncCall.Name})
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns.turn++
+	r.turns.pending = calls
+}
+
+// claim returns the identifier and turn for a call of a tool: of the next call
+// of that name that the model asked for, without regard to case as langchaingo
+// looks tools up, else a new identifier.
+func (r *Run) claim(name string) (id string, turn int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &r.turns
+	for i, p := range t.pending {
+		if strings.EqualFold(p.name, name) {
+			t.pending = append(t.pending[:i:i], t.pending[i+1:]...)
+			if p.id != "" {
+				return p.id, t.turn
+			}
+
+			break
+		}
+	}
+	t.made++
+
+	return "call_" + strconv.Itoa(t.made), t.turn
+}
+
+// Turn returns the number of the current model turn, 0 before the first.
+func (r *Run) Turn() int {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.turns.turn
+}
