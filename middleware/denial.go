@@ -36,6 +36,9 @@ func NewDenial(r Refusal) *Denial {
 	default:
 		r.Verdict = VerdictDeny
 	}
+	if r.Reason == 0 || r.Reason >= reasonEnd {
+		r.Verdict = VerdictDeny
+	}
 	if r.Action == 0 {
 		r.Action = ActionBlock
 	}

@@ -114,7 +114,7 @@ func (p *PanicError) Is(target error) bool { return isReason(target, ReasonPanic
 // returned (several clients hide that a call was canceled).
 func NewCanceled(ctx context.Context, c Component, label ident.Label, err error) *Failure {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, ctx.Err()) {
+	if cause == ctx.Err() { //nolint:errorlint // the same error; a cause that wraps it is one of its own
 		cause = nil
 	}
 

@@ -1,6 +1,9 @@
 package middleware
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Handler answers one call. It is safe for concurrent use.
 type Handler[In, Out any] func(ctx context.Context, in In) (Out, error)
@@ -34,6 +37,8 @@ type (
 // at its first call: see [Stage]. Ten layers cost as much as ten hand-nested
 // calls and allocate nothing (BenchmarkChain).
 func Chain[In, Out any](layers ...Middleware[In, Out]) Middleware[In, Out] {
+	layers = slices.Clone(layers) // a slice that was spread stays the caller's
+
 	return func(next Handler[In, Out]) Handler[In, Out] {
 		for i := len(layers) - 1; i >= 0; i-- {
 			if next == nil || layers[i] == nil {
@@ -49,7 +54,7 @@ func Chain[In, Out any](layers ...Middleware[In, Out]) Middleware[In, Out] {
 	}
 }
 
-func refuseAll[In, Out any](ctx context.Context, _ In) (Out, error) {
+func refuseAll[In, Out any](ctx context.Context, _ In) (Out, error) { //nolint:unparam // Out is the seam's
 	var none Out
 
 	return none, NewDenial(Refusal{Run: RunFrom(ctx).ID(), Component: ComponentChain, Reason: ReasonNilHandler})

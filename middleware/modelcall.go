@@ -44,8 +44,8 @@ func (c *ModelCall) Attempt() int { return c.attempt }
 // CallOptions returns the options to hand on to a model, in order. It is the
 // only form that may be handed on: a resolved [llms.CallOptions] given back by
 // llms.WithOptions wipes the defaults of clients (measured: an empty model name
-// and zero tokens with mistral and googleai).
-func (c *ModelCall) CallOptions() []llms.CallOption { return slices.Clip(c.options) }
+// and zero tokens with mistral and googleai). The slice is the caller's own.
+func (c *ModelCall) CallOptions() []llms.CallOption { return slices.Clone(c.options) }
 
 // Options returns a read-only view of what the options say. They are applied
 // at most once per call, at the first use of the view: applying them can write
@@ -92,7 +92,7 @@ func (c *ModelCall) copy() *ModelCall {
 }
 
 func appendOptions(base, more []llms.CallOption) []llms.CallOption {
-	own := make([]llms.CallOption, len(base), len(base)+len(more)+1)
+	own := make([]llms.CallOption, len(base), len(base)+len(more))
 	copy(own, base)
 	for _, o := range more {
 		if o != nil {

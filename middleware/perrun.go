@@ -15,13 +15,15 @@ type PerRun[T any] struct {
 	// It follows the grammar of ident.Label.
 	Name string
 	// New makes the state, once per run, outside of the run's lock. It may use
-	// other PerRuns of the same run. If it fails, or panics, every Get fails:
-	// a component without its state cannot judge.
+	// other PerRuns of the same run, but not one that waits for this one. If it
+	// fails, or panics, every Get fails: a component without its state cannot
+	// judge.
 	New func(r *Run) (*T, error)
 	// End is called once when the run ends, to stop timers and goroutines.
 	End func(*T)
 	// Save renders the state as canonical JSON; Load is its inverse and strict.
-	// Both are needed if Name is set.
+	// Both are needed if Name is set. Load may use the slots that stand before
+	// this one in RunConfig.Slots.
 	Save func(*T) ([]byte, error)
 	Load func(r *Run, section []byte) (*T, error)
 }
@@ -68,7 +70,7 @@ func (p *PerRun[T]) Get(r *Run) (*T, error) {
 		return nil, s.err
 	}
 	v, ok := s.value.(*T)
-	if !ok || v == nil { // New did not return: it called Goexit, or is this call's own caller
+	if !ok || v == nil { // New did not return: it called Goexit
 		return nil, NewFailure(ComponentRun, ReasonPanic, ident.Label{})
 	}
 
@@ -76,11 +78,11 @@ func (p *PerRun[T]) Get(r *Run) (*T, error) {
 }
 
 func (p *PerRun[T]) refuse(r *Run) error {
-	if err := r.Check(); err != nil {
-		return err
+	if r == nil {
+		return r.Check()
 	}
 
-	return NewDenial(Refusal{Run: r.ID(), Component: ComponentRun, Reason: ReasonRunEnded})
+	return NewDenial(Refusal{Run: r.id, Component: ComponentRun, Reason: ReasonRunEnded})
 }
 
 func (p *PerRun[T]) make(r *Run) (*T, error) {
@@ -181,12 +183,20 @@ func (r *Run) add(key any) *slot {
 func (p *PerRun[T]) slotName() string { return p.Name }
 
 func (p *PerRun[T]) slotCheck() bool {
+	if p == nil {
+		return false
+	}
 	_, err := ident.NewLabel(p.Name)
 
 	return err == nil && p.New != nil && p.Save != nil && p.Load != nil
 }
 
-func (p *PerRun[T]) save(r *Run) ([]byte, error) {
+func (p *PerRun[T]) save(r *Run) (section []byte, err error) {
+	defer func() {
+		if rec := recover(); rec != nil {
+			section, err = nil, NewPanicError(rec, nil)
+		}
+	}()
 	v, err := p.Get(r)
 	if err != nil {
 		return nil, err
@@ -200,9 +210,14 @@ func (p *PerRun[T]) load(r *Run, section []byte) error {
 	if s == nil {
 		return p.refuse(r)
 	}
+	loaded := false
 	s.once.Do(func() {
+		loaded = true
 		p.fill(r, s, func(r *Run) (*T, error) { return p.Load(r, section) })
 	})
+	if !loaded { // the Load of an earlier slot made this state: the saved one would be lost
+		return NewFailure(ComponentRun, ReasonInvalidConfig, ident.Label{})
+	}
 
 	return s.err
 }

@@ -29,6 +29,7 @@ const (
 	ReasonToolFailed
 	ReasonToolTimeout
 	ReasonModelFailed
+	ReasonAgentFailed
 	ReasonInvalidConfig
 	ReasonAlreadyWrapped
 	ReasonDuplicateTool
@@ -127,7 +128,7 @@ var reasonNames = []string{ //nolint:gochecknoglobals // compiled table
 	ReasonOK: "ok", ReasonNilHandler: "nil_handler", ReasonUnsafeOrder: "unsafe_order", ReasonNoRun: "no_run",
 	ReasonRunEnded: "run_ended", ReasonUnknownWorkflow: "unknown_workflow", ReasonInvalidRunState: "invalid_run_state",
 	ReasonCanceled: "canceled", ReasonPanic: "panic", ReasonOutcomeUnknown: "outcome_unknown",
-	ReasonToolFailed: "tool_failed", ReasonToolTimeout: "tool_timeout", ReasonModelFailed: "model_failed",
+	ReasonToolFailed: "tool_failed", ReasonToolTimeout: "tool_timeout", ReasonModelFailed: "model_failed", ReasonAgentFailed: "agent_failed",
 	ReasonInvalidConfig: "invalid_config", ReasonAlreadyWrapped: "already_wrapped",
 	ReasonDuplicateTool: "duplicate_tool", ReasonDuplicateLabel: "duplicate_label", ReasonInvalidLabel: "invalid_label",
 

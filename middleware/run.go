@@ -109,6 +109,8 @@ func newRun(ctx context.Context, cfg RunConfig) (*Run, error) {
 
 func (r *Run) enter(ctx context.Context) (context.Context, *Run, error) {
 	if p := r.parent; p != nil && !p.adopt(r) {
+		r.End() // what was restored may hold timers
+
 		return nil, nil, p.Check()
 	}
 
@@ -171,7 +173,8 @@ func (r *Run) IgnoredSignals() uint64 {
 
 // Preview takes a fresh admission preview and keeps it for the effects that
 // follow. On error the run keeps what it had: an effect is then refused as
-// stale, or with the state's code. Approvals given under an older preview are
+// stale, or with the state's code; a preview of another workflow, or a zero one,
+// is untrusted_state. Approvals given under an older preview are
 // not valid for the new one.
 func (r *Run) Preview(ctx context.Context) (Preview, error) {
 	if r == nil || r.previewer == nil {
@@ -193,7 +196,15 @@ func takePreview(ctx context.Context, pv Previewer, w ident.WorkflowID) (p Previ
 		}
 	}()
 
-	return pv.Preview(ctx, w) //nolint:wrapcheck // admission's own error
+	p, err = pv.Preview(ctx, w)
+	if err == nil && p.workflow != w {
+		err = NewDenial(Refusal{Component: ComponentAdmission, Reason: ReasonUntrustedState})
+	}
+	if err != nil {
+		return Preview{}, err
+	}
+
+	return p, nil
 }
 
 // CurrentPreview returns the preview that the run's effects are checked

@@ -54,7 +54,10 @@ func (r *Run) Save() ([]byte, error) {
 		st.Preview = &previewState{Digest: p.digest, Generation: p.generation}
 	}
 	for _, s := range r.saved {
-		if !s.slotCheck() {
+		if s == nil || !s.slotCheck() {
+			return nil, invalidRunState(nil)
+		}
+		if _, twice := st.Sections[s.slotName()]; twice {
 			return nil, invalidRunState(nil)
 		}
 		section, err := s.save(r)
@@ -78,13 +81,13 @@ func (r *Run) Save() ([]byte, error) {
 //
 // Anything that is not exactly what Save wrote (other spelling, unknown,
 // missing or double fields, a section without a slot or a slot without a
-// section, another workflow than cfg names) is invalid_run_state.
+// section, another run or workflow than cfg names) is invalid_run_state.
 func RestoreRun(ctx context.Context, cfg RunConfig, data []byte) (context.Context, *Run, error) {
 	st, err := parseRunState(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !cfg.Workflow.IsZero() && cfg.Workflow != st.Workflow {
+	if (!cfg.Workflow.IsZero() && cfg.Workflow != st.Workflow) || (!cfg.ID.IsZero() && cfg.ID != st.RunID) {
 		return nil, nil, invalidRunState(nil)
 	}
 	cfg.ID, cfg.Workflow = st.RunID, st.Workflow
@@ -156,10 +159,14 @@ func restoreSections(r *Run, sections map[string]json.RawMessage) error {
 		return invalidRunState(nil)
 	}
 	for _, s := range r.saved {
-		section, ok := sections[s.slotName()]
-		if !ok || !s.slotCheck() {
+		if s == nil || !s.slotCheck() {
 			return invalidRunState(nil)
 		}
+		section, ok := sections[s.slotName()]
+		if !ok {
+			return invalidRunState(nil)
+		}
+		delete(sections, s.slotName()) // two slots of one name are not one section
 		if err := s.load(r, section); err != nil {
 			return invalidRunState(err)
 		}

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"sync"
 )
 
 // scope is all that the library keeps in a context, behind one key: which run
@@ -93,7 +94,9 @@ func ContextWithPauser(ctx context.Context, p Pauser) context.Context {
 // never nil; calling it twice is harmless.
 func Pause(ctx context.Context) (resume func()) {
 	if s, ok := scopeFrom(ctx); ok && s.clock != nil {
-		return s.clock.Pause()
+		if resume := s.clock.Pause(); resume != nil {
+			return sync.OnceFunc(resume)
+		}
 	}
 
 	return func() {}

@@ -3,18 +3,10 @@ package middleware
 import (
 	"context"
 	"errors"
-	"net"
 	"runtime/debug"
 
 	"github.com/interlock-go/interlock/ident"
 )
-
-// Observable is an error whose text its author releases to the model: what
-// Observation returns is given to the agent as the tool's result.
-type Observable interface {
-	error
-	Observation() string
-}
 
 // Settle is the innermost layer around a tool: it runs on the goroutine that
 // runs the tool, turns a panic into an error, and decides what an error means
@@ -22,9 +14,10 @@ type Observable interface {
 //
 //   - An error beside a done context is canceled; of a tool that is not
 //     repeatable it is outcome_unknown.
-//   - A panic, or an error that says that time ran out inside the tool, of a
-//     tool that is not repeatable is outcome_unknown: nobody can say whether the
-//     payment was made. An [Observable] error is taken at its word.
+//   - A panic, an error that says that time ran out or something was canceled
+//     inside the tool, or neither error nor result, of a tool that is not
+//     repeatable is outcome_unknown: nobody can say whether the payment was
+//     made. An [Observable] error is taken at its word.
 //   - A result without error stands, also beside a done context: the effect
 //     happened.
 func Settle(next ToolHandler) ToolHandler {
@@ -46,11 +39,21 @@ func Settle(next ToolHandler) ToolHandler {
 			return nil, settleError(ctx, call, err)
 		}
 		if res == nil {
-			return nil, NewFailure(ComponentTool, ReasonToolFailed, call.label)
+			return nil, noResult(call)
 		}
 
 		return res, nil
 	}
+}
+
+// noResult is for a call that came back without error and without result: the
+// effect may have happened.
+func noResult(call *ToolCall) error {
+	if call.effect.Repeatable() {
+		return NewFailure(ComponentTool, ReasonToolFailed, call.label)
+	}
+
+	return UnknownOutcome(call, nil)
 }
 
 func settlePanic(call *ToolCall, p *PanicError) error {
@@ -76,15 +79,21 @@ func settleError(ctx context.Context, call *ToolCall, err error) error {
 	if _, ok := errors.AsType[Observable](err); ok {
 		return err
 	}
-	if timedOut(err) {
-		if !call.effect.Repeatable() {
-			return UnknownOutcome(call, err)
-		}
-
+	late := timedOut(err)
+	if !call.effect.Repeatable() && (late || errors.Is(err, context.Canceled)) {
+		return UnknownOutcome(call, err)
+	}
+	if late {
 		return NewFailure(ComponentTool, ReasonToolTimeout, call.label, err)
 	}
 
 	return err
+}
+
+// timeouter is what network errors have in common.
+type timeouter interface {
+	error
+	Timeout() bool
 }
 
 // timedOut looks at the tool's own clock: the call's context is alive.
@@ -92,9 +101,9 @@ func timedOut(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
-	n, ok := errors.AsType[net.Error](err)
+	t, ok := errors.AsType[timeouter](err)
 
-	return ok && n.Timeout()
+	return ok && t.Timeout()
 }
 
 // UnknownOutcome returns the failure of a call of an effectful tool of which

@@ -76,8 +76,11 @@ func At[In Staged, Out any](s Stage, mw Middleware[In, Out]) Middleware[In, Out]
 	}
 
 	return func(next Handler[In, Out]) Handler[In, Out] {
+		if next == nil {
+			return refuseAll[In, Out]
+		}
 		inner := mw(next)
-		if next == nil || inner == nil {
+		if inner == nil {
 			return refuseAll[In, Out]
 		}
 

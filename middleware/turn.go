@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,30 +33,35 @@ func (r *Run) openTurn(resp *llms.ContentResponse) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ended.Load() {
+		return // a late answer: nothing is kept any more
+	}
 	r.turns.turn++
 	r.turns.pending = calls
 }
 
-// claim returns the identifier and turn for a call of a tool: of the next call
-// of that name that the model asked for, without regard to case as langchaingo
-// looks tools up, else a new identifier.
-func (r *Run) claim(name string) (id string, turn int) {
+// claim returns the identifier and turn for a call of a tool: id where the
+// executor knows it; of the next call of that name that the model asked for,
+// without regard to case as langchaingo looks tools up; else a new identifier,
+// of a form that no provider uses.
+func (r *Run) claim(id, name string) (string, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := &r.turns
 	for i, p := range t.pending {
-		if strings.EqualFold(p.name, name) {
-			t.pending = append(t.pending[:i:i], t.pending[i+1:]...)
-			if p.id != "" {
-				return p.id, t.turn
-			}
+		if (id != "" && p.id == id) || (id == "" && strings.EqualFold(p.name, name)) {
+			t.pending = slices.Delete(t.pending, i, i+1)
+			id = p.id
 
 			break
 		}
 	}
-	t.made++
+	if id == "" {
+		t.made++
+		id = "interlock_" + strconv.Itoa(t.made)
+	}
 
-	return "call_" + strconv.Itoa(t.made), t.turn
+	return id, t.turn
 }
 
 // Turn returns the number of the current model turn, 0 before the first.

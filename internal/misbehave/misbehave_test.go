@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -359,7 +361,7 @@ func TestConcurrent(t *testing.T) {
 func TestScriptThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	srv := start(t, misbehave.Config{Script: misbehave.ScriptFunc(func(misbehave.Request) misbehave.Reply {
-		exitGoroutine()
+		runtime.Goexit() // As t.FailNow does.
 		return misbehave.Reply{}
 	})})
 	if got := ask(t.Context(), clients(t, srv)[misbehave.VendorOpenAI], false, question); got.Err == "" {
@@ -434,7 +436,7 @@ func TestCloseReleasesClients(t *testing.T) {
 		misbehave.Reply{Text: "a b", Fault: misbehave.FaultStall, At: 1},
 		misbehave.Reply{DelayHeaders: time.Hour},
 		// More than the socket buffers hold, to a client that does not read: the server is stuck in a write.
-		misbehave.Reply{Text: strings.Repeat("x", 64<<20)})
+		misbehave.Reply{Text: strings.Repeat("x", 16<<20)})
 	model := clients(t, srv)[misbehave.VendorOpenAI]
 	var calls sync.WaitGroup
 	for i := range 3 {
@@ -444,11 +446,12 @@ func TestCloseReleasesClients(t *testing.T) {
 		}
 	}
 	conn := dial(t, srv)
-	if _, err := io.WriteString(conn, "POST "+openaiPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\n"+
-		"Content-Length: 55\r\n\r\n"+`{"model":"m","messages":[{"role":"user","content":"x"}]}`[:55]); err != nil {
+	const body = `{"model":"m","messages":[{"role":"user","content":"x"}]}`
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\n"+
+		"Content-Length: %d\r\n\r\n%s", openaiPath, len(body), body); err != nil {
 		t.Fatal(err)
 	}
-	silent := dial(t, srv) // Asks nothing.
+	dial(t, srv) // Asks nothing.
 	if err := srv.AwaitRequests(within(t), 4); err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +463,6 @@ func TestCloseReleasesClients(t *testing.T) {
 		t.Fatal("Close waits for a client")
 	}
 	calls.Wait()
-	_, _ = conn, silent
 	for _, r := range srv.Requests() {
 		if r.Gone {
 			t.Errorf("request %d: the server left, not the client", r.Index)

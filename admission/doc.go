@@ -1,0 +1,2 @@
+// Package admission decides, at every effect, whether this workflow may act now.
+package admission

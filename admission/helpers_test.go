@@ -1,0 +1,260 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
+
+	"github.com/interlock-go/interlock/admission"
+	"github.com/interlock-go/interlock/ident"
+	"github.com/interlock-go/interlock/middleware"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	refunds = ident.MustWorkflowID("workflow:org.example/refunds@1.0.0")
+	billing = ident.MustWorkflowID("workflow:org.example/billing")
+
+	global = admission.Global()
+)
+
+func at() time.Time { return time.Unix(1_800_000_000, 0) }
+
+func testKey(tb testing.TB, seed byte) admission.Key {
+	tb.Helper()
+	k, err := admission.ParseKey(append(bytes.Repeat([]byte{seed}, 31), seed+1))
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return k
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+
+	return v
+}
+
+// memoryStore is a second store: receipts in a slice. It shows that what the
+// controller knows of a store is in the interface.
+type memoryStore struct {
+	key admission.Key
+
+	mu       sync.Mutex
+	receipts []admission.Receipt
+	err      error           // of the next Heads
+	proven   admission.Head  // beside err
+	onHead   func()          // called by Head before it reads, without the lock
+	onAppend func() error    // called by Append before it writes, without the lock
+	hold     []chan struct{} // each Head waits for its own, having read
+	reached  chan<- struct{} // told when a Head waits
+}
+
+func newMemoryStore(tb testing.TB) *memoryStore {
+	tb.Helper()
+	s := &memoryStore{key: testKey(tb, 'm')}
+	s.receipts = append(s.receipts, must(s.key.Sign(admission.Receipt{
+		Generation: 1, Scope: global, State: admission.Disabled, Role: admission.Operator, Reason: admission.Initialized,
+	})))
+
+	return s
+}
+
+func (s *memoryStore) Head(ctx context.Context) (admission.Head, error) {
+	if s.onHead != nil {
+		s.onHead()
+	}
+	if ctx.Err() != nil {
+		return admission.Head{}, ctx.Err()
+	}
+	s.mu.Lock()
+	h, err := s.proven, s.err
+	if err == nil && len(s.receipts) > 0 {
+		last := s.receipts[len(s.receipts)-1]
+		h = admission.Head{Generation: last.Generation, Digest: last.Digest()}
+	}
+	var wait chan struct{}
+	if len(s.hold) > 0 {
+		wait, s.hold = s.hold[0], s.hold[1:]
+	}
+	s.mu.Unlock()
+	if wait != nil {
+		s.reached <- struct{}{}
+		<-wait
+	}
+
+	return h, err
+}
+
+func (s *memoryStore) Receipts(_ context.Context, after uint64, limit int) ([]admission.Receipt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := min(int(after), len(s.receipts))
+
+	return append([]admission.Receipt(nil), s.receipts[from:min(from+limit, len(s.receipts))]...), nil
+}
+
+func (s *memoryStore) Append(_ context.Context, after admission.Head, e admission.Entry) (admission.Receipt, error) {
+	if s.onAppend != nil {
+		if err := s.onAppend(); err != nil {
+			return admission.Receipt{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.receipts[len(s.receipts)-1]; last.Generation != after.Generation || last.Digest() != after.Digest {
+		return admission.Receipt{}, admission.ErrStaleGeneration
+	}
+	r, err := s.key.Sign(admission.Receipt{
+		Generation: after.Generation + 1, Previous: after.Digest,
+		Scope: e.Scope, State: e.State, Role: e.Role, Reason: e.Reason, Time: e.Time,
+	})
+	if err == nil {
+		s.receipts = append(s.receipts, r)
+	}
+
+	return r, err
+}
+
+func (s *memoryStore) Close() error { return nil }
+
+func (s *memoryStore) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func newController(tb testing.TB, s admission.Store, o ...middleware.Observer) *admission.Controller {
+	tb.Helper()
+	c, err := admission.New(admission.Config{Store: s, Observer: middleware.Observers(o...), Now: at})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return c
+}
+
+// disk is a SQLite store in a folder of its own.
+type disk struct {
+	cfg admission.StoreConfig
+	dir string
+}
+
+func newDisk(tb testing.TB) *disk {
+	tb.Helper()
+	dir := tb.TempDir()
+	for _, sub := range []string{"ledger", "anchor"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			tb.Fatal(err)
+		}
+	}
+
+	return &disk{dir: dir, cfg: admission.StoreConfig{
+		Ledger: filepath.Join(dir, "ledger", "ledger.db"), Anchor: filepath.Join(dir, "anchor", "anchor.db"),
+		Key: testKey(tb, 'k'), Now: at,
+	}}
+}
+
+func newStore(tb testing.TB) *disk {
+	tb.Helper()
+	d := newDisk(tb)
+	if _, err := admission.Initialize(tb.Context(), d.cfg); err != nil {
+		tb.Fatal(err)
+	}
+
+	return d
+}
+
+func (d *disk) open(tb testing.TB) *admission.SQLiteStore {
+	tb.Helper()
+	s, err := admission.OpenStore(tb.Context(), d.cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+
+	return s
+}
+
+func (d *disk) controller(tb testing.TB) *admission.Controller {
+	tb.Helper()
+
+	return newController(tb, d.open(tb))
+}
+
+// raw runs SQL on one file, as somebody with access to it can.
+func raw(tb testing.TB, path string, statements ...string) {
+	tb.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			tb.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func copyFile(tb testing.TB, from, to string) {
+	tb.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func enable(tb testing.TB, c *admission.Controller, s admission.Scope) admission.Status {
+	tb.Helper()
+	st, err := c.Enable(tb.Context(), admission.Transition{Scope: s})
+	if err != nil {
+		tb.Fatalf("enable %v: %v", s, err)
+	}
+
+	return st
+}
+
+func stop(tb testing.TB, c *admission.Controller, s admission.Scope) admission.Status {
+	tb.Helper()
+	st, err := c.Stop(tb.Context(), admission.Transition{Scope: s})
+	if err != nil {
+		tb.Fatalf("stop %v: %v", s, err)
+	}
+
+	return st
+}
+
+func preview(tb testing.TB, c *admission.Controller, w ident.WorkflowID) middleware.Preview {
+	tb.Helper()
+	p, err := c.Preview(tb.Context(), w)
+	if err != nil {
+		tb.Fatalf("preview: %v", err)
+	}
+
+	return p
+}
+
+func wantErr(tb testing.TB, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("error is %v, want %v", err, want)
+	}
+}

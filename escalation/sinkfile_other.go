@@ -1,0 +1,13 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package escalation
+
+import (
+	"errors"
+	"os"
+)
+
+// Without an exclusive lock and an owner check there is no safe file.
+func openHandoffs(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }

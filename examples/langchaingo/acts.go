@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tmc/langchaingo/agents"
+	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/escalation"
+	"github.com/interlock-go/interlock/middleware"
+)
+
+const (
+	answered = "answered"
+	question = "My order 1001 arrived damaged. Please give me my money back."
+)
+
+// act is one story: what is set up, what happens, and how it has to end.
+type act struct {
+	name, about string
+	ledger      bool // admission is provisioned and enabled
+	play        func(ctx context.Context, s *stack) (outcome string, err error)
+	want        string // the outcome
+	effects     int    // rows written
+	adjust      func(*interlock.Config)
+}
+
+func acts() []act {
+	return []act{
+		{
+			name: "healthy", about: "a ticket is answered, a refund is written",
+			ledger: true, play: healthy, want: answered, effects: 2,
+		},
+		{
+			name: "provider-down", about: "the primary answers 503: the fallback answers",
+			ledger: true, play: providerDown, want: answered, effects: 2,
+		},
+		{
+			name: "loop", about: "the model repeats one call: nudged, then stopped",
+			ledger: true, play: loop, want: "loop",
+		},
+		{
+			name: "stall", about: "a tool hangs: its call is cancelled",
+			ledger: true, play: stall, want: "stalled",
+		},
+		{
+			name: "escalate", about: "a tool fails until the breaker trips: a human is asked",
+			ledger: true, play: escalate, want: "circuit_open",
+		},
+		{
+			name: "stop", about: "another process stops admission between preview and effect",
+			ledger: true, play: stop, want: "admission_stopped, stale_generation, answered", effects: 2,
+			adjust: patient,
+		},
+		{
+			name: "default-off", about: "no ledger: no effect",
+			play: healthy, want: "admission_disabled",
+		},
+	}
+}
+
+// patient lets a run be refused three times, so that the act can show two
+// refusals in one run; by default the second one asks a human.
+func patient(cfg *interlock.Config) {
+	cfg.Escalation = escalation.DefaultPolicy()
+	cfg.Escalation.PermissionDenial = 3
+}
+
+// functionsAgent is langchaingo's agent for models that call functions. This is
+// all the wrapping there is: a guarded model, guarded tools, a run per call.
+func functionsAgent(s *stack, model llms.Model) (*agents.Executor, error) {
+	tools, err := s.guard.Tools(s.desk.tools()...)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // content-free
+	}
+
+	return agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, tools),
+		agents.WithMaxIterations(12), agents.WithCallbacksHandler(s.guard.Callbacks())), nil
+}
+
+// ask runs the agent once, as a run of its own, and gives the outcome's code.
+func ask(ctx context.Context, s *stack, agent chains.Chain) string {
+	return outcome(chains.Run(ctx, s.guard.Chain(refunds(), agent), question))
+}
+
+func outcome(answer string, err error) string {
+	if err != nil {
+		return middleware.FailureReason(err, middleware.ReasonAgentFailed).String()
+	}
+	if strings.TrimSpace(answer) == "" {
+		return "empty"
+	}
+
+	return answered
+}
+
+func healthy(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(refundScript, nil)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+
+	return ask(ctx, s, agent), nil
+}
+
+func providerDown(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(down, refundScript)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+
+	return ask(ctx, s, agent), nil
+}
+
+// loop uses the other kind of agent: MRKL, whose calls are text.
+func loop(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(loopScript, nil)
+	if err != nil {
+		return "", err
+	}
+	tools, err := s.guard.Tools(s.desk.tools()...)
+	if err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
+	agent := agents.NewExecutor(agents.NewOneShotAgent(model, tools),
+		agents.WithMaxIterations(12), agents.WithCallbacksHandler(s.guard.Callbacks()))
+
+	return ask(ctx, s, agent), nil
+}
+
+func stall(ctx context.Context, s *stack) (string, error) {
+	s.desk.lookupHangs = true
+
+	return healthy(ctx, s)
+}
+
+func escalate(ctx context.Context, s *stack) (string, error) {
+	s.desk.notifyFails = true
+	model, err := s.model(notifyScript, nil)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+	// A server's form of a run: started and ended by hand, so that the handoff
+	// can be read from it.
+	ctx, run, err := s.guard.StartRun(ctx, refunds())
+	if err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
+	answer, err := chains.Run(ctx, agent, question)
+	defer run.End(err)
+	handoff, ok := run.Handoff()
+	if !ok {
+		return outcome(answer, err), nil
+	}
+	text, jsonErr := json.MarshalIndent(handoff, "", "  ")
+	if jsonErr != nil {
+		return "", fmt.Errorf("handoff: %w", jsonErr)
+	}
+	s.timeline.handoff(string(text))
+
+	return outcome(answer, err), nil
+}
+
+// stop takes the preview, lets another process stop admission, and shows that
+// the effect is refused; that enabling again is no return of the old authority;
+// and that a fresh preview goes through.
+func stop(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(refundScript, nil)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+	ctx, run, err := s.guard.StartRun(ctx, refunds())
+	if err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
+	defer run.End(nil)
+	s.timeline.note("the run has taken its preview")
+
+	if err := s.operator(ctx, "stop"); err != nil {
+		return "", err
+	}
+	s.timeline.note("another process has stopped admission")
+	outcomes := []string{outcome(chains.Run(ctx, agent, question))}
+
+	if err := s.operator(ctx, "resume"); err != nil {
+		return "", err
+	}
+	s.timeline.note("another process has enabled it again")
+	outcomes = append(outcomes, outcome(chains.Run(ctx, agent, question)))
+
+	if _, err := run.Preview(ctx); err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
+	s.timeline.note("the run has taken a fresh preview")
+	outcomes = append(outcomes, outcome(chains.Run(ctx, agent, question)))
+
+	return strings.Join(outcomes, ", "), nil
+}

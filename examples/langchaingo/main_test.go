@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if isOperator() { // the act "stop" executes this binary as the operator
+		os.Exit(operate(os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// sandbox makes everything that could be written land in one folder.
+func sandbox(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Chdir(t.TempDir())
+
+	return dir
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, path)
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return names
+}
+
+func TestActs(t *testing.T) {
+	tmp := sandbox(t)
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"-json"}, &stdout, &stderr); code != 0 {
+		t.Errorf("exit %d, standard error: %s", code, stderr.String())
+	}
+	dec := json.NewDecoder(&stdout)
+	dec.DisallowUnknownFields()
+	for _, a := range acts() {
+		var r result
+		if err := dec.Decode(&r); err != nil {
+			t.Fatalf("%s: %v", a.name, err)
+		}
+		if r.Act != a.name || !r.OK || r.Outcome != a.want || r.Effects != a.effects || len(r.Decisions) == 0 {
+			t.Errorf("%s: %+v", a.name, r)
+		}
+	}
+	if dec.More() {
+		t.Error("more objects than acts")
+	}
+	if left := files(t, tmp); len(left) > 0 {
+		t.Errorf("left in the temporary folder: %v", left)
+	}
+	if left := files(t, "."); len(left) > 0 {
+		t.Errorf("written to the working folder: %v", left)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	sandbox(t)
+	keep := filepath.Join(t.TempDir(), "kept")
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"-act", "escalate", "-keep", keep}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	out := stdout.String()
+	for _, want := range []string{"interlock.handoff.v1", "assess_safety", "circuit_open", "escalate/telemetry.jsonl"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the timeline lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, keep) || strings.Contains(out, "\x1b[") {
+		t.Errorf("the timeline shows a path or colours:\n%s", out)
+	}
+	spans, err := os.ReadFile(filepath.Join(keep, "escalate", "telemetry.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"invoke_agent refund-desk", "execute_tool notify_customer", "interlock.escalation", "interlock.decisions"} {
+		if !bytes.Contains(spans, []byte(want)) {
+			t.Errorf("the telemetry lacks %q", want)
+		}
+	}
+	for _, content := range []string{"mail relay", "damaged", "c-17", "1001"} {
+		if bytes.Contains(spans, []byte(content)) || strings.Contains(out, content) {
+			t.Errorf("content left the process: %q", content)
+		}
+	}
+	// A second run must not write over what was kept.
+	if code := run(t.Context(), []string{"-act", "escalate", "-keep", keep}, &stdout, &stderr); code != 1 {
+		t.Errorf("exit %d for a folder that holds the act already", code)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown act":         {"-act", "sekret"},
+		"unknown flag":        {"-sekret"},
+		"missing value":       {"-act"},
+		"argument":            {"sekret"},
+		"unknown provider":    {"-provider", "sekret", "-model", "m"},
+		"provider, no model":  {"-provider", "openai"},
+		"model, no provider":  {"-model", "sekret"},
+		"provider with act":   {"-provider", "openai", "-model", "m", "-act", "loop"},
+		"no key for provider": {"-provider", "openai", "-model", "m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sandbox(t)
+			t.Setenv("OPENAI_API_KEY", "")
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), args, &stdout, &stderr); code != usageExit {
+				t.Errorf("exit %d", code)
+			}
+			if msg := stderr.String(); strings.Count(msg, "\n") != 1 || strings.Contains(msg, "sekret") || stdout.Len() > 0 {
+				t.Errorf("standard error %q, standard output %q", msg, stdout.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/interlock-go/interlock/internal/misbehave"
+)
+
+// The provider's side of the acts: what the model answers, by what it has been
+// told so far. The wire is real; only the model's wit is scripted.
+
+const order = "1001"
+
+// refundScript answers a ticket through an agent built on functions: look up,
+// refund, notify, done.
+func refundScript(r misbehave.Request) misbehave.Reply {
+	switch len(r.Results()) {
+	case 0:
+		return call("lookup_order", order)
+	case 1:
+		return call("issue_refund", order)
+	case 2:
+		return call("notify_customer", order)
+	default:
+		return misbehave.Reply{Text: "The order was refunded and the customer was told."}
+	}
+}
+
+// notifyScript wants to reach the customer whatever it is told.
+func notifyScript(r misbehave.Request) misbehave.Reply {
+	n := len(r.Results())
+	if n == 0 {
+		return call("lookup_order", order)
+	}
+
+	return call("notify_customer", order+strings.Repeat(" ", n)+"again "+strconv.Itoa(n))
+}
+
+// inventScript asks for a tool that does not exist before it does its work.
+func inventScript(r misbehave.Request) misbehave.Reply {
+	if len(r.Results()) == 0 {
+		return call("issue_voucher", order)
+	}
+
+	return misbehave.Reply{Text: "There is no way to issue a voucher."}
+}
+
+// loopScript is a textual agent that asks the same question for ever.
+func loopScript(misbehave.Request) misbehave.Reply {
+	return misbehave.Reply{Text: "I should look at the order.\nAction: lookup_order\nAction Input: " + order}
+}
+
+func down(misbehave.Request) misbehave.Reply { return misbehave.Reply{Status: 503} }
+
+// call asks for one tool call with langchaingo's single string argument.
+func call(name, input string) misbehave.Reply {
+	args, err := json.Marshal(map[string]string{"__arg1": input})
+	if err != nil { // a map of strings always renders
+		return misbehave.Reply{Status: 500}
+	}
+
+	return misbehave.Reply{Calls: []misbehave.Call{{Name: name, Arguments: string(args)}}}
+}

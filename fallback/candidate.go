@@ -1,0 +1,175 @@
+package fallback
+
+import (
+	"reflect"
+	"sync/atomic"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/interlock-go/interlock/ident"
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// Provider says whose client a candidate uses, because wrapped clients do not tell and each fails in its own way. The
+// zero value is invalid.
+type Provider uint8
+
+// The providers. A client that speaks a provider's protocol to another address is of that provider.
+const (
+	_ Provider = iota
+	ProviderOpenAI
+	ProviderAnthropic
+	ProviderGoogleAI
+	ProviderMistral
+	ProviderOllama
+	ProviderCohere
+	ProviderHuggingFace
+	// ProviderCloudflare: its client loses the text of a streamed answer, which is therefore always a bad_response.
+	ProviderCloudflare
+	ProviderLlamafile
+	// ProviderOther is any other llms.Model: it is taken to offer tools, to heed its context and to say when it fails.
+	ProviderOther
+
+	providerEnd
+)
+
+// traits are what was measured of langchaingo's clients.
+type traits struct {
+	name string
+	deaf bool // ignores the context
+	// tools: the client sends tools. A call that offers tools skips those that drop them: the model would answer without.
+	tools bool
+	// streamStop: a whole stream has a StopReason.
+	streamStop bool
+	// unfinished is the StopReason of an answer that was cut.
+	unfinished string
+	// counts: a whole answer has a token count.
+	counts bool
+	// blocks: a choice is a block of one message, also when several answers were asked for.
+	blocks bool
+	// sse: streams are server-sent events that Transport can watch.
+	sse bool
+}
+
+var providerTable = [providerEnd]traits{ //nolint:gochecknoglobals // compiled table
+	ProviderOpenAI:      {name: "openai", tools: true, streamStop: true, sse: true},
+	ProviderAnthropic:   {name: "anthropic", tools: true, streamStop: true, blocks: true, sse: true},
+	ProviderGoogleAI:    {name: "googleai", tools: true, unfinished: "FinishReasonUnspecified"},
+	ProviderMistral:     {name: "mistral", deaf: true, tools: true, streamStop: true},
+	ProviderOllama:      {name: "ollama", counts: true},
+	ProviderCohere:      {name: "cohere"},
+	ProviderHuggingFace: {name: "huggingface"},
+	ProviderCloudflare:  {name: "cloudflare"},
+	ProviderLlamafile:   {name: "llamafile"},
+	ProviderOther:       {name: "other", tools: true},
+}
+
+// Providers returns the closed set, for tables and tests.
+func Providers() []Provider {
+	all := make([]Provider, 0, int(providerEnd))
+	for p := ProviderOpenAI; p < providerEnd; p++ {
+		all = append(all, p)
+	}
+
+	return all
+}
+
+// ParseProvider returns the provider of this name.
+func ParseProvider(name string) (Provider, bool) {
+	for _, p := range Providers() {
+		if providerTable[p].name == name {
+			return p, true
+		}
+	}
+
+	return 0, false
+}
+
+func (p Provider) valid() bool { return p > 0 && p < providerEnd }
+
+// String returns the provider's name, or "invalid".
+func (p Provider) String() string {
+	if !p.valid() {
+		return middleware.Reason(0).String()
+	}
+
+	return providerTable[p].name
+}
+
+// Candidate is one model of the list.
+type Candidate struct {
+	// Label names the candidate in decisions, spans and errors. Required, unique in the list.
+	Label ident.Label
+	// Provider of the client behind Model. Required.
+	Provider Provider
+	// ModelName is set on every attempt as the last option. Required, at most 256 bytes.
+	ModelName string
+	// Model is the client. Required. Give a client that takes an *http.Client a [Transport].
+	Model llms.Model
+	// Window is how long a request may be, in tokens. It decides who is asked after context_length. Default 0: unknown,
+	// never asked then.
+	Window int
+	// CallOptions are appended to the caller's options at this candidate. Default none.
+	CallOptions []llms.CallOption
+	// Deaf says that the client ignores its context, so that an attempt has to be left behind at its limit. Default
+	// false; mistral's client always is.
+	Deaf bool
+}
+
+// candidate is a Candidate as New keeps it.
+type candidate struct {
+	Candidate
+
+	traits
+
+	last      []llms.CallOption       // the model's name
+	handler   middleware.ModelHandler // Around applied
+	abandoned atomic.Int64
+}
+
+const (
+	maxCandidates = 32
+	maxModelName  = 256
+)
+
+func newCandidate(c Candidate) *candidate {
+	own := &candidate{Candidate: c, traits: providerTable[c.Provider], last: []llms.CallOption{llms.WithModel(c.ModelName)}}
+	own.deaf = own.deaf || c.Deaf
+	own.CallOptions = append([]llms.CallOption(nil), c.CallOptions...)
+
+	return own
+}
+
+func (c *Candidate) check() (field string, reason middleware.Reason, text string) {
+	switch {
+	case c.Label.IsZero():
+		return "Label", middleware.ReasonInvalidLabel, "missing"
+	case !c.Provider.valid():
+		return "Provider", middleware.ReasonUnknownProvider, "not one of the providers"
+	case c.ModelName == "":
+		return "ModelName", middleware.ReasonInvalidConfig, "missing"
+	case len(c.ModelName) > maxModelName:
+		return "ModelName", middleware.ReasonInvalidConfig, "longer than 256 bytes"
+	case isNil(c.Model):
+		return "Model", middleware.ReasonInvalidConfig, "nil"
+	case c.Window < 0:
+		return "Window", middleware.ReasonInvalidConfig, "negative"
+	}
+	for _, o := range c.CallOptions {
+		if o == nil {
+			return "CallOptions", middleware.ReasonInvalidConfig, "holds a nil option"
+		}
+	}
+
+	return "", 0, ""
+}
+
+// isNil also finds the nil pointer in an interface that a failed constructor leaves behind.
+func isNil(m llms.Model) bool {
+	if m == nil {
+		return true
+	}
+	v := reflect.ValueOf(m)
+
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -1,0 +1,183 @@
+package interlock
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/interlock-go/interlock/admission"
+	"github.com/interlock-go/interlock/escalation"
+	"github.com/interlock-go/interlock/ident"
+	"github.com/interlock-go/interlock/middleware"
+	"github.com/interlock-go/interlock/watchdog"
+)
+
+// MaxWorkflows bounds Config.Workflows: they are a telemetry attribute.
+const MaxWorkflows = 64
+
+// Workflow registers a workflow with a guard.
+type Workflow struct {
+	// ID of the workflow. Required, unique.
+	ID ident.WorkflowID
+	// Label of its agent in telemetry. Zero: none.
+	Label ident.Label
+}
+
+// Config says how calls are guarded. Workflows is the only required field; the
+// defaults of the rest are the safe ones.
+type Config struct {
+	// Workflows whose runs the guard starts. Required, 1…64.
+	Workflows []Workflow
+	// Admission is the ledger that effects are checked against. Default nil:
+	// admission is disabled and no effectful tool is ever called.
+	Admission admission.Store
+	// Escalation is after how many failures of which class a run halts. Default
+	// (the zero value): escalation.DefaultPolicy().
+	Escalation escalation.Policy
+	// Handoffs takes the handoffs of halted runs. Default nil: they are kept
+	// with the run only (Run.Handoff).
+	Handoffs escalation.Sink
+	// Watchdog watches for loops and stalls. Default: watchdog.DefaultConfig(),
+	// but with the policy TwoStrikes where none is given.
+	Watchdog watchdog.Config
+	// Tools is the user's own middleware around every tool call: inside of the
+	// watchdog, outside of the gate. No member may be nil.
+	Tools []middleware.ToolMiddleware
+	// Models is the user's own middleware around every model call, outside of
+	// the fallback. No member may be nil.
+	Models []middleware.ModelMiddleware
+	// ErrorText releases the error text of every tool to the model. See
+	// ReleaseErrors. Default false.
+	ErrorText bool
+	// Observer hears of every decision. Default nil: nobody.
+	Observer middleware.Observer
+	// Tracer opens spans for runs, attempts and tools. Default nil: none.
+	Tracer middleware.Tracer
+	// Fallback holds what all models of the guard share.
+	Fallback Fallback
+	// Now is the wall clock of handoffs and receipts. Default nil: time.Now.
+	Now func() time.Time
+}
+
+// Guard builds the chains in the safe order. It is safe for concurrent use and
+// has no goroutines of its own.
+type Guard struct {
+	cfg        Config
+	labels     map[ident.WorkflowID]ident.Label
+	admission  *admission.Controller
+	escalation *escalation.Escalation
+	watchdog   *watchdog.Watchdog
+	toolChain  middleware.ToolMiddleware
+	modelChain middleware.ModelMiddleware
+	slots      []middleware.Slot
+	receivers  []middleware.SignalReceiver
+	names      toolNames
+
+	mu     sync.Mutex
+	gauges []middleware.GaugeSource // of the models that were made
+}
+
+var _ middleware.GaugeSource = (*Guard)(nil)
+
+// New returns a guard, or a [ConfigError] that names the field and its bound.
+func New(cfg Config) (*Guard, error) {
+	g := &Guard{cfg: cfg, labels: make(map[ident.WorkflowID]ident.Label, len(cfg.Workflows))}
+	if err := g.register(cfg.Workflows); err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(cfg.Tools, func(m middleware.ToolMiddleware) bool { return m == nil }); i >= 0 {
+		return nil, badConfig("Tools["+strconv.Itoa(i)+"]", "not nil", nil)
+	}
+	if i := slices.IndexFunc(cfg.Models, func(m middleware.ModelMiddleware) bool { return m == nil }); i >= 0 {
+		return nil, badConfig("Models["+strconv.Itoa(i)+"]", "not nil", nil)
+	}
+	if err := g.build(); err != nil {
+		return nil, err
+	}
+	g.order()
+
+	return g, nil
+}
+
+func (g *Guard) register(workflows []Workflow) error {
+	if n := len(workflows); n < 1 || n > MaxWorkflows {
+		return badConfig("Workflows", "1…64 workflows", nil)
+	}
+	for i, w := range workflows {
+		if w.ID.IsZero() {
+			return badConfig("Workflows["+strconv.Itoa(i)+"].ID", "a parsed workflow identifier", nil)
+		}
+		if _, twice := g.labels[w.ID]; twice {
+			return badConfig("Workflows["+strconv.Itoa(i)+"].ID", "an identifier of its own", nil)
+		}
+		g.labels[w.ID] = w.Label
+	}
+
+	return nil
+}
+
+// build makes the parts.
+func (g *Guard) build() (err error) {
+	g.admission, err = admission.New(admission.Config{Store: g.cfg.Admission, Observer: g.cfg.Observer, Now: g.cfg.Now})
+	if err != nil {
+		return badConfig("Admission", "a usable store", err)
+	}
+	g.escalation, err = escalation.New(escalation.Config{
+		Policy: g.cfg.Escalation, Sink: g.cfg.Handoffs, Observer: g.cfg.Observer, Now: g.cfg.Now,
+	})
+	if err != nil {
+		return badConfig("Escalation", "limits of 1…32", err)
+	}
+	wd := g.cfg.Watchdog
+	if wd.Policy == nil {
+		wd.Policy = watchdog.TwoStrikes() // a nudge blocks the call as safely, and a false stop costs less
+	}
+	wd.Observer = middleware.Observers(wd.Observer, g.cfg.Observer)
+	if g.watchdog, err = watchdog.New(wd); err != nil {
+		return badConfig("Watchdog", "as watchdog.Config says", err)
+	}
+
+	return nil
+}
+
+// order composes the two chains. This is the one place that knows the order;
+// the adapters put recover and the run check around it, and settle inside.
+func (g *Guard) order() {
+	tools := []middleware.ToolMiddleware{g.escalation.Tool(), g.watchdog.Tool()}
+	tools = append(tools, g.cfg.Tools...)
+	tools = append(tools, g.admission.Gate().Tool(), middleware.TraceTool(g.cfg.Tracer))
+	g.toolChain = middleware.Chain(tools...)
+
+	models := []middleware.ModelMiddleware{g.escalation.Model(), g.watchdog.Model()}
+	models = append(models, g.cfg.Models...)
+	g.modelChain = middleware.Chain(models...)
+
+	g.slots = []middleware.Slot{g.escalation.Slot()}
+	g.receivers = []middleware.SignalReceiver{g.escalation}
+}
+
+// ToolChain returns the guard's layers around a tool, for an executor that is
+// not langchaingo's: give it to middleware.NewTool, which puts recover and the
+// run check around it.
+func (g *Guard) ToolChain() middleware.ToolMiddleware { return g.toolChain }
+
+// Admission returns the controller that the guard's gate asks.
+func (g *Guard) Admission() *admission.Controller { return g.admission }
+
+// Gauges returns the current readings of the gate, the handoff sink and the
+// guard's models, for alerts.
+func (g *Guard) Gauges() []middleware.Gauge {
+	g.mu.Lock()
+	sources := slices.Clone(g.gauges)
+	g.mu.Unlock()
+	readings := g.admission.Gauges()
+	if s, ok := g.cfg.Handoffs.(middleware.GaugeSource); ok {
+		readings = append(readings, s.Gauges()...)
+	}
+	for _, s := range sources {
+		readings = append(readings, s.Gauges()...)
+	}
+
+	return readings
+}

@@ -1,0 +1,18 @@
+package callkey
+
+// CleanLine is what a line of a result is hashed as.
+func (k Keyer) CleanLine(input, line string) string {
+	w := k.s.scratch()
+	defer k.s.release(w)
+	w.collectValues(input)
+
+	return string(w.cleanLine(line))
+}
+
+// IsJSON reports whether arguments are compared as JSON.
+func (k Keyer) IsJSON(input string) bool {
+	w := k.s.scratch()
+	defer k.s.release(w)
+
+	return w.parse(input)
+}

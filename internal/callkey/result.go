@@ -1,0 +1,112 @@
+package callkey
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"strings"
+)
+
+// MaxResult is how many bytes of a result are considered: of a longer one the
+// first and the last half as many. What lies between is not seen, nor is the
+// length. An agent's model could not read so much either.
+const MaxResult = 256 << 10
+
+// Result returns the signature of what a call with these arguments answered.
+// Equal signatures mean that the answers say the same, because all of this is
+// left out:
+//
+//   - dates: 2006-01-02, 2006/01/02, 02.01.2006, 01/02/2006, 2 Jan 2006,
+//     2-Jan-2006, Jan 2, 2006, Jan 2, with the names in full or of three
+//     letters, and a day of the week before them;
+//   - clocks: 15:04, 15:04:05, 15:04:05.999, with am or pm, behind a T, and with
+//     Z or an offset; 15:04 does not count inside of numbers that colons join
+//     (file.go:10:45 is a place);
+//   - UUIDs, and words of 16 and more hex digits of which one is a letter;
+//   - addresses: 0x and 8 or more hex digits; an IP address with a port
+//     (10.0.0.7:53122, [fe80::1]:53122), but not one without;
+//   - durations with units: 12ms, 1.5s, 1h2m3s, 5m, 2d, 3 ms, 12 seconds, 2
+//     hours, 3 days, 2 weeks; m, h and d without a space only;
+//   - the call's own argument values where they stand as whole words: strings
+//     of 3…512 bytes in one line, and numbers as they are spelled, at most 16
+//     values and 4 KiB; arguments that are not JSON are one value. Each value
+//     has its own mark, so that 1 and 2 do not become one where both were given;
+//   - the order of lines, empty lines, and the amount of white space.
+//
+// Plain numbers stay, of any length: counts, line numbers, measured values and
+// short commit ids are often the result. So do seconds since 1970, durations
+// whose unit is in a name beside them ("elapsed_ms": 7), and identifiers in
+// other alphabets.
+func (k Keyer) Result(input, output string) Key {
+	s := k.secret()
+	w := s.scratch()
+	defer s.release(w)
+	w.collectValues(input)
+	var all lineSet
+	head, tail := split(output)
+	w.addLines(s, &all, head)
+	w.addLines(s, &all, tail)
+	w.begin(s, domainResult)
+	for _, word := range all.sum {
+		w.writeUint(word)
+	}
+	w.writeUint(all.count)
+
+	return w.key()
+}
+
+func split(text string) (head, tail string) {
+	if len(text) <= MaxResult {
+		return text, ""
+	}
+
+	return text[:MaxResult/2], text[len(text)-MaxResult/2:]
+}
+
+func (w *scratch) addLines(s *secret, all *lineSet, text string) {
+	for len(text) > 0 {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		if clean := w.cleanLine(line); len(clean) > 0 {
+			w.begin(s, domainLine)
+			w.writeBytes(clean)
+			all.add(w.end())
+		}
+	}
+}
+
+// cleanLine returns line without argument values, volatile words and extra
+// white space. The result is valid until the next call.
+func (w *scratch) cleanLine(line string) []byte {
+	w.line = w.values.appendWithout(w.line[:0], line)
+	w.clean = appendStable(w.clean[:0], w.line)
+
+	return w.clean
+}
+
+func (w *scratch) writeBytes(b []byte) {
+	for len(b) > 0 {
+		if w.n == len(w.buf) {
+			w.flush()
+		}
+		n := copy(w.buf[w.n:], b)
+		w.n += n
+		b = b[n:]
+	}
+}
+
+// lineSet is a multiset of lines in constant memory: the sum of their keyed
+// digests, modulo 2^256. Since nobody outside can compute the digests, lines
+// whose sum is that of others cannot be searched for.
+type lineSet struct {
+	sum   [sha256.Size / 8]uint64
+	count uint64
+}
+
+func (l *lineSet) add(digest [sha256.Size]byte) {
+	var carry uint64
+	for i := range l.sum {
+		l.sum[i], carry = bits.Add64(l.sum[i], binary.LittleEndian.Uint64(digest[8*i:]), carry)
+	}
+	l.count++
+}

@@ -1,0 +1,186 @@
+package callkey
+
+import (
+	"bytes"
+	"strings"
+)
+
+// What of the arguments is looked for in results.
+const (
+	maxValues     = 16
+	minValue      = 3 // of a string; shorter ones are ordinary words
+	maxValue      = 512
+	maxValueBytes = 4 << 10
+)
+
+// Marks that stand for what was left out. They are control characters which do
+// not separate lines or words, and belong to no volatile form.
+const (
+	markVolatile = 0x00
+	markValue    = 0x0e // and the 15 after it, one for each value
+)
+
+// argValues are the argument values of one call, in canonical order: a value
+// has the same mark in results of calls that differ in it alone.
+type argValues struct {
+	buf    []byte
+	ends   [maxValues]int
+	count  int
+	starts [256]bool // first bytes of the values
+}
+
+func (v *argValues) release() {
+	v.buf = releaseBuffer(v.buf)
+	v.reset()
+}
+
+func (v *argValues) reset() {
+	for i := range v.count {
+		v.starts[v.value(i)[0]] = false
+	}
+	v.buf, v.count = v.buf[:0], 0
+}
+
+func (v *argValues) value(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = v.ends[i-1]
+	}
+
+	return v.buf[from:v.ends[i]]
+}
+
+// commit keeps what was appended to buf as a value, if it is fit for one.
+func (v *argValues) commit(grown []byte, shortest int) {
+	from := len(v.buf)
+	value := grown[from:]
+	if v.count == maxValues || len(value) < shortest || len(value) > maxValue || len(grown) > maxValueBytes {
+		return
+	}
+	for _, c := range value {
+		if c < ' ' {
+			return
+		}
+	}
+	v.buf = grown
+	v.ends[v.count] = len(grown)
+	v.count++
+	v.starts[value[0]] = true
+}
+
+// collectValues finds the values in input.
+func (w *scratch) collectValues(input string) {
+	w.values.reset()
+	if w.parse(input) {
+		w.collect(w.doc.root, 0)
+		return
+	}
+	text := trimText(input)
+	if len(text) <= maxValue {
+		w.values.commit(append(w.values.buf, text...), minValue)
+	}
+}
+
+// collect walks the document as emit does.
+func (w *scratch) collect(i, number int) (end, next int) {
+	d := &w.doc
+	switch c := d.src[i]; {
+	case c == '{':
+		o := d.objects[number]
+		for _, m := range d.members[o.first : o.first+o.count] {
+			if w.values.count == maxValues {
+				break
+			}
+			w.collect(int(m.value), int(m.object))
+		}
+
+		return int(o.end), int(o.next)
+	case c == '[':
+		i = skipSpace(d.src, i+1)
+		for d.src[i] != ']' {
+			i, number = w.collect(i, number)
+			if i = skipSpace(d.src, i); d.src[i] == ',' {
+				i = skipSpace(d.src, i+1)
+			}
+		}
+
+		return i + 1, number
+	case c == '"':
+		end = stringEnd(d.src, i)
+		if end-i-2 <= 6*maxValue { // an escape has at most six bytes per byte
+			text := appendUnescaped(w.values.buf, d.src[i+1:end-1])
+			from := len(w.values.buf)
+			value := bytes.TrimSpace(text[from:])
+			w.values.commit(append(text[:from], value...), minValue)
+		}
+
+		return end, number
+	case c == '-' || isDigit(c):
+		end = numberEnd(d.src, i)
+		if end-i <= maxValue {
+			w.values.commit(append(w.values.buf, d.src[i:end]...), 1)
+		}
+
+		return end, number
+	default:
+		return i + len("null") + strings.Count(d.src[i:i+1], "f"), number
+	}
+}
+
+// appendWithout appends line with a mark in place of each value that stands
+// there as a whole word; the longest one that fits wins.
+func (v *argValues) appendWithout(dst []byte, line string) []byte {
+	if v.count == 0 {
+		return append(dst, line...)
+	}
+	from := 0
+	for i := 0; i < len(line); {
+		if v.starts[line[i]] {
+			if n, mark := v.match(line, i); n > 0 {
+				dst = append(dst, line[from:i]...)
+				dst = append(dst, mark)
+				i += n
+				from = i
+
+				continue
+			}
+		}
+		i++
+	}
+
+	return append(dst, line[from:]...)
+}
+
+func (v *argValues) match(line string, i int) (n int, mark byte) {
+	for k := range v.count {
+		value := v.value(k)
+		if len(value) <= n || !strings.HasPrefix(line[i:], string(value)) { // the conversion does not allocate
+			continue
+		}
+		if wholeWord(line, i, i+len(value)) {
+			n, mark = len(value), markValue+byte(k)
+		}
+	}
+
+	return n, mark
+}
+
+// wholeWord reports whether line[i:j] is not a part of a longer word or number.
+func wholeWord(line string, i, j int) bool {
+	if isWord(line[i]) && i > 0 && (isWord(line[i-1]) || line[i-1] == '.' && i > 1 && isDigit(line[i]) && isDigit(line[i-2])) {
+		return false
+	}
+	last := line[j-1]
+	if isWord(last) && j < len(line) {
+		if isWord(line[j]) || line[j] == '.' && isDigit(last) && j+1 < len(line) && isDigit(line[j+1]) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// isWord reports whether c is a letter, a digit, or part of a rune beyond ASCII.
+func isWord(c byte) bool {
+	return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-go/interlock/admission"
+)
+
+// Run executes one command and returns the exit code.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	restrictNewFiles()
+
+	return run(args, stdin, stdout, stderr, os.Getenv)
+}
+
+// app is what the commands of one invocation share.
+type app struct {
+	getenv func(string) string
+	stdout io.Writer
+
+	state, anchor, keyFile, pin string
+	timeout                     time.Duration
+	asJSON                      bool
+	failed                      bool // an object was printed, and the exit code is 1 all the same
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+	a := &app{getenv: getenv, stdout: stdout}
+	err := a.execute(args, stdin)
+	if err != nil {
+		printError(stderr, err)
+
+		return 1
+	}
+	if a.failed {
+		return 1
+	}
+
+	return 0
+}
+
+func (a *app) execute(args []string, stdin io.Reader) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return errUsage // cobra would answer this one by itself, with what it was given
+	}
+	if args == nil {
+		args = []string{} // nil makes cobra read os.Args
+	}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(io.Discard)
+
+	return root.Execute()
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "interlock",
+		Short: "Stop and resume the effects of agents on this host",
+		Long: "interlock records who may act in a signed ledger that every guarded process of this host reads before each effect.\n" +
+			"A stop that has returned is seen by every check that begins afterwards. Effects that have begun are not recalled.",
+		Args: cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.timeout <= 0 {
+				return errUsage
+			}
+
+			return nil
+		},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.state, "state", "", "ledger `file`, else INTERLOCK_STATE")
+	flags.StringVar(&a.anchor, "anchor", "", "anchor `file`, else INTERLOCK_ANCHOR")
+	flags.StringVar(&a.keyFile, "key-file", "", "key `file`, else INTERLOCK_KEY_FILE")
+	flags.StringVar(&a.pin, "pin", "", "`digest` of the first receipt, else INTERLOCK_PIN")
+	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for a locked store")
+	flags.BoolVar(&a.asJSON, "json", false, "wrap the answer as {ok, command, data}")
+	root.SetHelpCommand(helpCommand())
+	root.AddCommand(a.initCommand(), a.statusCommand(), a.stopCommand(), a.resumeCommand(), a.keygenCommand())
+
+	return root
+}
+
+// helpCommand replaces cobra's, which repeats the topics that it does not know.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return errUsage
+			}
+
+			return topic.Help()
+		},
+	}
+}
+
+// settings are the flags, else the environment. The environment is no default
+// of a flag: help prints defaults.
+func (a *app) settings() {
+	for _, s := range [...]struct {
+		flag *string
+		name string
+	}{
+		{&a.state, "INTERLOCK_STATE"},
+		{&a.anchor, "INTERLOCK_ANCHOR"},
+		{&a.keyFile, "INTERLOCK_KEY_FILE"},
+		{&a.pin, "INTERLOCK_PIN"},
+	} {
+		if *s.flag == "" {
+			*s.flag = a.getenv(s.name)
+		}
+	}
+}
+
+// errUsage is the answer to everything that the command parser objects to.
+var errUsage = admission.ErrInvalidControlMetadata //nolint:errname // a sentinel of admission under the name it has here
+
+// answer is what init, status, stop and resume print.
+type answer struct {
+	Scope      string `json:"scope"`
+	Reason     string `json:"reason_code"`
+	Generation uint64 `json:"generation"`
+	Digest     string `json:"receipt_digest"`
+}
+
+type envelope struct {
+	OK      bool   `json:"ok"`
+	Command string `json:"command"`
+	Data    any    `json:"data"`
+}
+
+type failure struct {
+	Reason string `json:"reason_code"`
+	// Admission is may_still_be_open for a stop that could not be recorded.
+	Admission string `json:"admission,omitempty"`
+}
+
+func (a *app) print(command string, data any) error {
+	if a.asJSON {
+		data = envelope{OK: !a.failed, Command: command, Data: data}
+	}
+	if err := json.NewEncoder(a.stdout).Encode(data); err != nil {
+		return admission.ErrStoreFailed // what was asked is done, but nobody was told
+	}
+
+	return nil
+}
+
+func (a *app) printStatus(command string, s admission.Status) error {
+	return a.print(command, answer{
+		Scope: s.Scope.String(), Reason: s.Reason.String(), Generation: s.Generation, Digest: s.Digest.String(),
+	})
+}
+
+// stopError is the failure of a stop, which is worth a word more.
+type stopError struct{ error }
+
+func (e stopError) Unwrap() error { return e.error }
+
+func printError(w io.Writer, err error) {
+	f := failure{Reason: codeOf(err)}
+	if _, ok := err.(stopError); ok { //nolint:errorlint // made by the stop command itself
+		f.Admission = "may_still_be_open"
+	}
+	_ = json.NewEncoder(w).Encode(f) // nobody is left to tell
+}
+
+// codeOf takes only errors of the library; the rest are the command parser's.
+func codeOf(err error) string {
+	if code := admission.Code(err); code != "" {
+		return code
+	}
+
+	return admission.Code(errUsage)
+}

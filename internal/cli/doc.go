@@ -1,0 +1,13 @@
+// Package cli is the operator's command line, as a function:
+//
+//	os.Exit(cli.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+//
+// Each command prints one JSON object on standard output and exits 0, or one
+// with a reason_code on standard error and exits 1; status prints its object on
+// standard output also when the state is untrusted, and exits 1. Whatever goes
+// wrong, no path, key, argument or text of another library is printed: all
+// messages of the command parser are replaced by invalid_control_metadata.
+//
+// Run sets the process's umask to 077 where there is one. It starts no goroutine
+// that outlives it.
+package cli

@@ -1,0 +1,57 @@
+package interlock
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tmc/langchaingo/llms"
+
+	"github.com/interlock-go/interlock/fallback"
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// Candidate is a model that a guarded model may ask: label, provider and model
+// name have to be said, because clients hide them.
+type Candidate = fallback.Candidate
+
+// Fallback is what all models of a guard share.
+type Fallback struct {
+	// AttemptTimeout is the limit of one attempt at one candidate. Default 0: 60 s.
+	AttemptTimeout time.Duration
+	// OnAuth says what follows a refused key. Default: the call fails.
+	OnAuth fallback.AuthAction
+	// Pinned makes a move to another candidate final. Default false.
+	Pinned bool
+}
+
+// Model returns a model over candidates, the first being the primary. A single
+// candidate is bridged too: langchaingo's functions agent on anthropic alone
+// would send no tools at all. It is an llms.ReasoningModel if all candidates
+// support reasoning.
+//
+// It fails with a [ConfigError] that names the candidate's position and field.
+func (g *Guard) Model(candidates ...Candidate) (llms.Model, error) {
+	for i, c := range candidates {
+		if middleware.IsWrapped(c.Model) {
+			return nil, badConfig("Candidates["+strconv.Itoa(i)+"].Model", "a client, wrapped once", middleware.ReasonAlreadyWrapped)
+		}
+	}
+	chain, err := fallback.New(fallback.Config{
+		Candidates: candidates, AttemptTimeout: g.cfg.Fallback.AttemptTimeout, OnAuth: g.cfg.Fallback.OnAuth,
+		Pinned: g.cfg.Fallback.Pinned, Observer: g.cfg.Observer, Tracer: g.cfg.Tracer,
+	})
+	if err != nil {
+		return nil, badConfig("Candidates", "as fallback.Config says", err)
+	}
+	model, err := middleware.NewModel(chain.Handle, middleware.ModelConfig{
+		Label: candidates[0].Label, Chain: g.modelChain, Observer: g.cfg.Observer, Reasoning: chain.SupportsReasoning(),
+	})
+	if err != nil {
+		return nil, badConfig("Candidates", "as middleware.NewModel says", err)
+	}
+	g.mu.Lock()
+	g.gauges = append(g.gauges, chain)
+	g.mu.Unlock()
+
+	return model, nil
+}

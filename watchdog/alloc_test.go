@@ -1,0 +1,37 @@
+//go:build !race
+
+package watchdog_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/interlock-go/interlock/middleware"
+	"github.com/interlock-go/interlock/watchdog"
+)
+
+// TestAllocations counts what the hook adds to a tool without one. The race
+// detector makes pools forget on purpose.
+func TestAllocations(t *testing.T) {
+	res := &middleware.ToolResult{}
+	fn := func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return res, nil }
+	count := func(layers ...middleware.ToolMiddleware) float64 {
+		tool := toolOf(t, "lookup", middleware.ReadOnly, fn, layers...)
+		ctx, _ := startRun(t.Context(), t)
+		inputs, n := inputs(), 0
+
+		return testing.AllocsPerRun(500, func() {
+			if _, err := tool.Do(ctx, "id", inputs[n%16]); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		})
+	}
+	bare := count()
+	if n := count(newDog(t, watchdog.Config{DisableStall: true}).Tool()) - bare; n != 0 {
+		t.Errorf("the loop detector allocates %v times", n)
+	}
+	if n := count(newDog(t, watchdog.Config{}).Tool()) - bare; n > 4 {
+		t.Errorf("the stall clock allocates %v times, want at most 4", n)
+	}
+}

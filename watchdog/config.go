@@ -1,0 +1,132 @@
+package watchdog
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// The defaults, see [Config].
+const (
+	DefaultLoopThreshold = 3
+	DefaultLoopWindow    = 10
+	DefaultStallTimeout  = time.Minute
+)
+
+// MaxLoopWindow bounds Config.LoopWindow, and with it the state of a run.
+const MaxLoopWindow = 480
+
+// ErrInvalidConfig is found by errors.Is in every error of [New].
+var ErrInvalidConfig error = middleware.ReasonInvalidConfig
+
+// Config says what is watched. Its zero value is usable and means the same as
+// [DefaultConfig].
+type Config struct {
+	// LoopThreshold is how many calls of one pair of tool and arguments are
+	// tolerated in the window. Default 3, calls, at least 1; 0 means the default.
+	LoopThreshold int
+	// LoopWindow is how many of the run's last tool calls are looked at. Default
+	// 10, calls, LoopThreshold+1…480; 0 means the default.
+	LoopWindow int
+	// DisableLoop turns the loop detector off. Default false.
+	DisableLoop bool
+	// StallTimeout is how long a tool call may be open. Default one minute,
+	// above 0; 0 means the default.
+	StallTimeout time.Duration
+	// DisableStall turns the stall detector off. Default false.
+	DisableStall bool
+	// Detach is how long a tool that ignores its context is waited for after it
+	// was cancelled for a stall. Default 0: for as long as it takes. Above 0 it
+	// needs the stall detector.
+	Detach time.Duration
+	// Detectors are asked after the loop detector, in order. Default none. No
+	// member may be nil.
+	Detectors []Detector
+	// Policy says what follows from a detection. Default nil: [DefaultPolicy].
+	Policy Policy
+	// FailMode says what happens to a call when a detector or the policy fails.
+	// Default FailClosed.
+	FailMode middleware.FailMode
+	// Observer hears of every detection and failure. Default nil: nobody.
+	Observer middleware.Observer
+	// Now is the wall clock of Detection.At. Default nil: time.Now. Timers do
+	// not use it.
+	Now func() time.Time
+}
+
+// DefaultConfig returns the defaults, spelled out.
+func DefaultConfig() Config {
+	return Config{
+		LoopThreshold: DefaultLoopThreshold, LoopWindow: DefaultLoopWindow,
+		StallTimeout: DefaultStallTimeout, Policy: DefaultPolicy,
+	}
+}
+
+// complete returns c with its defaults filled in, or a [ConfigError]. What is
+// turned off is checked too: it may be turned on without being looked at again.
+func (c Config) complete() (Config, error) {
+	d := DefaultConfig()
+	if c.LoopThreshold == 0 {
+		c.LoopThreshold = d.LoopThreshold
+	}
+	if c.LoopWindow == 0 {
+		c.LoopWindow = d.LoopWindow
+	}
+	if c.StallTimeout == 0 {
+		c.StallTimeout = d.StallTimeout
+	}
+	if c.Policy == nil {
+		c.Policy = d.Policy
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	switch {
+	case c.LoopThreshold < 1:
+		return c, refuse("LoopThreshold", "at least 1")
+	case c.LoopWindow <= c.LoopThreshold:
+		return c, refuse("LoopWindow", "at least LoopThreshold+1")
+	case c.LoopWindow > MaxLoopWindow:
+		return c, refuse("LoopWindow", "at most "+strconv.Itoa(MaxLoopWindow))
+	case c.StallTimeout < 0:
+		return c, refuse("StallTimeout", "above 0")
+	case c.Detach < 0:
+		return c, refuse("Detach", "at least 0")
+	case c.Detach > 0 && c.DisableStall:
+		return c, refuse("Detach", "0 if DisableStall is set")
+	case c.FailMode != middleware.FailClosed && c.FailMode != middleware.FailOpen:
+		return c, refuse("FailMode", "FailClosed or FailOpen")
+	}
+	for i, det := range c.Detectors {
+		if f, isFunc := det.(DetectorFunc); det == nil || isFunc && f == nil {
+			return c, refuse("Detectors["+strconv.Itoa(i)+"]", "not nil")
+		}
+	}
+	c.Detectors = slices.Clone(c.Detectors)
+
+	return c, nil
+}
+
+// ConfigError names the field of a [Config] that is out of bounds. It does not
+// hold the value.
+type ConfigError struct{ field, bound string }
+
+var _ middleware.Reasoned = (*ConfigError)(nil)
+
+func refuse(field, bound string) error { return &ConfigError{field: field, bound: bound} }
+
+// Reason returns invalid_config.
+func (e *ConfigError) Reason() middleware.Reason { return middleware.ReasonInvalidConfig }
+
+// Field returns the name of the field, as it is spelled in the source.
+func (e *ConfigError) Field() string { return e.field }
+
+// Error returns field and bound.
+func (e *ConfigError) Error() string {
+	return "interlock: watchdog: " + e.Reason().String() + ": " + e.field + " must be " + e.bound
+}
+
+// Is reports whether target is invalid_config.
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig } //nolint:errorlint // asked per link

@@ -1,0 +1,99 @@
+package watchdog
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// Watchdog is the hook: it asks detectors and policy, and makes happen what
+// they say.
+type Watchdog struct {
+	cfg       Config
+	detectors []Detector
+	runs      middleware.PerRun[runState]
+	seq       atomic.Uint64
+	abandoned atomic.Int64
+}
+
+// actor is a detector that is told what became of the call that it fired at.
+type actor interface {
+	acted(ctx context.Context, call *middleware.ToolCall, blocked bool)
+}
+
+// New returns a watchdog, or a [ConfigError] that names field and bound.
+func New(cfg Config) (*Watchdog, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watchdog{cfg: cfg}
+	if !cfg.DisableLoop {
+		w.detectors = append(w.detectors, newRepeat(cfg.LoopThreshold, cfg.LoopWindow))
+	}
+	w.detectors = append(w.detectors, cfg.Detectors...)
+	w.runs = middleware.PerRun[runState]{
+		New: func(*middleware.Run) (*runState, error) {
+			return &runState{alarm: alarm{timeout: cfg.StallTimeout}}, nil
+		},
+		End: func(s *runState) { s.alarm.end() },
+	}
+
+	return w, nil
+}
+
+// Abandoned returns how many tools that were detached from are still running.
+func (w *Watchdog) Abandoned() int { return int(w.abandoned.Load()) }
+
+// Tool returns the hook for tool calls.
+func (w *Watchdog) Tool() middleware.ToolMiddleware {
+	return middleware.At(middleware.StageWatchdog, func(next middleware.ToolHandler) middleware.ToolHandler {
+		return func(ctx context.Context, call *middleware.ToolCall) (*middleware.ToolResult, error) {
+			if err := middleware.CheckRun(ctx); err != nil {
+				return nil, err //nolint:wrapcheck // a denial or failure of the library
+			}
+			run := middleware.RunFrom(ctx)
+			state, err := w.runs.Get(run)
+			if err != nil {
+				return nil, err //nolint:wrapcheck // as above
+			}
+			if err := w.judge(ctx, run, state, call); err != nil {
+				return nil, err
+			}
+			if w.cfg.DisableStall {
+				return next(ctx, call)
+			}
+
+			return w.timed(ctx, run, state, call, next)
+		}
+	})
+}
+
+// runState is what the hook keeps for a run.
+type runState struct {
+	alarm alarm
+	// owed is set when Escalate was decided about a call that then went well:
+	// the run's next call gets the denial.
+	owed atomic.Bool
+
+	mu      sync.Mutex
+	strikes map[int]int // by detector, stall for the stall detector
+}
+
+// stall is the number of the stall detector among the strikes.
+const stall = -1
+
+// strike counts a detection of a detector, and gives it its place among the
+// decisions.
+func (w *Watchdog) strike(s *runState, detector int) (strikes int, seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.strikes == nil {
+		s.strikes = make(map[int]int, 1)
+	}
+	s.strikes[detector]++
+
+	return s.strikes[detector], w.seq.Add(1)
+}
