@@ -50,7 +50,7 @@
 //
 // Everything is safe for concurrent use. Observers and sinks run on the calling
 // goroutine, outside of all locks. No goroutine is started. A call that succeeds
-// costs tens of nanoseconds and allocates nothing (BenchmarkTool).
+// costs well under a microsecond and allocates nothing (BenchmarkTool).
 //
 // # Failure
 //

@@ -18,7 +18,7 @@ import (
 // errors, and two tools with a chain each share the count of their run.
 func Example() {
 	sink := escalation.SinkFunc(func(_ context.Context, h escalation.Handoff) error {
-		fmt.Println("a human is asked:", h.ReasonCode().String(), h.RequestedDecision(), h.RecoveryActions())
+		fmt.Println("a human is asked:", h.ReasonCode().String(), h.RequestedDecision(), h.RecoveryActions()[0])
 
 		return nil
 	})
@@ -64,7 +64,7 @@ func Example() {
 	// Output:
 	// 1 interlock: tool lookup_order: tool_failed false
 	// 2 interlock: tool notify_customer: tool_failed false
-	// a human is asked: safety_review assess_safety [review_tool_failure abort_run]
+	// a human is asked: safety_review assess_safety review_tool_failure
 	// 3 interlock: escalation: circuit_open true
 	// 4 interlock: escalation: circuit_open false
 }

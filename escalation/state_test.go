@@ -177,7 +177,7 @@ func TestRunIsRestoredHalted(t *testing.T) {
 		t.Helper()
 		var r *middleware.Run
 		var err error
-		ctx, r, err = middleware.RestoreRun(t.Context(), middleware.RunConfig{
+		ctx, r, err = middleware.RestoreRun(t.Context(), middleware.RunConfig{ //nolint:fatcontext // begins anew each time
 			Workflow: workflow, Receivers: []middleware.SignalReceiver{b}, Slots: []middleware.Slot{b.Slot()},
 		}, data)
 		if err != nil {

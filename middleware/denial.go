@@ -24,7 +24,10 @@ type Refusal struct {
 // Denial is the only refusal of the library: a component decided that a call is
 // not made. It is immutable. errors.Is finds its [Reason], through every layer
 // and through langchaingo's executor and chains.
-type Denial struct{ r Refusal }
+type Denial struct {
+	r     Refusal // without its cause
+	cause *error  // behind a pointer: a dump of the structure does not show it
+}
 
 var _ error = (*Denial)(nil)
 
@@ -43,7 +46,12 @@ func NewDenial(r Refusal) *Denial {
 		r.Action = ActionBlock
 	}
 
-	return &Denial{r: r}
+	d := &Denial{r: r}
+	if d.r.Cause = nil; r.Cause != nil {
+		d.cause = &r.Cause
+	}
+
+	return d
 }
 
 // Component returns the component that refused.
@@ -77,7 +85,13 @@ func (d *Denial) Error() string {
 func (d *Denial) Format(s fmt.State, _ rune) { printError(s, d) }
 
 // Unwrap returns the cause, or nil.
-func (d *Denial) Unwrap() error { return d.r.Cause }
+func (d *Denial) Unwrap() error {
+	if d.cause == nil {
+		return nil
+	}
+
+	return *d.cause
+}
 
 // Is reports whether target is the reason of d.
 func (d *Denial) Is(target error) bool { return isReason(target, d.r.Reason) }

@@ -23,7 +23,7 @@ type Failure struct {
 	component Component
 	reason    Reason
 	label     ident.Label
-	causes    []error
+	causes    *[]error // behind a pointer: a dump of the structure does not show them
 }
 
 var _ Reasoned = (*Failure)(nil)
@@ -32,10 +32,14 @@ var _ Reasoned = (*Failure)(nil)
 // errors.As; their text is not rendered. nil causes are dropped.
 func NewFailure(c Component, r Reason, label ident.Label, causes ...error) *Failure {
 	f := &Failure{component: c, reason: r, label: label}
+	var kept []error
 	for _, cause := range causes {
 		if cause != nil {
-			f.causes = append(f.causes, cause)
+			kept = append(kept, cause)
 		}
+	}
+	if kept != nil {
+		f.causes = &kept
 	}
 
 	return f
@@ -64,14 +68,22 @@ func (f *Failure) Error() string {
 func (f *Failure) Format(s fmt.State, _ rune) { printError(s, f) }
 
 // Unwrap returns the causes.
-func (f *Failure) Unwrap() []error { return f.causes }
+func (f *Failure) Unwrap() []error {
+	if f.causes == nil {
+		return nil
+	}
+
+	return *f.causes
+}
 
 // Is reports whether target is the reason of f.
 func (f *Failure) Is(target error) bool { return isReason(target, f.reason) }
 
 // PanicError is a panic that was turned into an error. Its text does not
 // contain the panic's value, which may hold content.
-type PanicError struct {
+type PanicError struct{ p *panicked } // behind a pointer: a dump does not show it
+
+type panicked struct {
 	value any
 	stack []byte
 }
@@ -80,15 +92,15 @@ var _ Reasoned = (*PanicError)(nil)
 
 // NewPanicError wraps a recovered value. stack may be nil.
 func NewPanicError(value any, stack []byte) *PanicError {
-	return &PanicError{value: value, stack: stack}
+	return &PanicError{p: &panicked{value: value, stack: stack}}
 }
 
 // Value returns what was given to panic. It may hold content.
-func (p *PanicError) Value() any { return p.value }
+func (p *PanicError) Value() any { return p.p.value }
 
 // Stack returns the stack trace of the panicking goroutine. It holds paths of
 // the machine and addresses.
-func (p *PanicError) Stack() []byte { return p.stack }
+func (p *PanicError) Stack() []byte { return p.p.stack }
 
 // Reason returns ReasonPanic.
 func (p *PanicError) Reason() Reason { return ReasonPanic }
@@ -101,7 +113,7 @@ func (p *PanicError) Format(s fmt.State, _ rune) { printError(s, p) }
 
 // Unwrap returns the value if it is an error, else nil.
 func (p *PanicError) Unwrap() error {
-	err, _ := p.value.(error)
+	err, _ := p.p.value.(error)
 
 	return err
 }

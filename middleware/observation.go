@@ -95,10 +95,10 @@ func (t *GuardedTool) released(err error) (string, bool) {
 		return "", false
 	}
 	f, ok := err.(*Failure) //nolint:errorlint // the adapter's own wrapping
-	if !ok || f.component != ComponentTool || f.label != t.cfg.Label || len(f.causes) == 0 {
+	if !ok || f.component != ComponentTool || f.label != t.cfg.Label || len(f.Unwrap()) == 0 {
 		return "", false
 	}
-	text := cleanText(f.causes[0].Error())
+	text := cleanText(f.Unwrap()[0].Error())
 
 	return text, text != ""
 }

@@ -11,13 +11,15 @@ import (
 
 type receiverFunc func(ctx context.Context, r *middleware.Run, s middleware.Signal)
 
-func (f receiverFunc) ReceiveSignal(ctx context.Context, r *middleware.Run, s middleware.Signal) { f(ctx, r, s) }
+func (f receiverFunc) ReceiveSignal(ctx context.Context, r *middleware.Run, s middleware.Signal) {
+	f(ctx, r, s)
+}
 
 func TestSignalRanges(t *testing.T) {
 	t.Parallel()
 	smallest := math.SmallestNonzeroFloat64
 	for _, tc := range []struct {
-		value                    float64
+		value          float64
 		unit, progress bool
 	}{
 		{0, true, true}, {math.Copysign(0, -1), true, true}, {smallest, true, true}, {1, true, true},
@@ -45,7 +47,9 @@ func TestReport(t *testing.T) {
 	var first, second []middleware.Signal
 	var of []*middleware.Run
 	ctx, r := start(t, middleware.RunConfig{Receivers: []middleware.SignalReceiver{
-		receiverFunc(func(_ context.Context, r *middleware.Run, s middleware.Signal) { first, of = append(first, s), append(of, r) }),
+		receiverFunc(func(_ context.Context, r *middleware.Run, s middleware.Signal) {
+			first, of = append(first, s), append(of, r)
+		}),
 		receiverFunc(func(context.Context, *middleware.Run, middleware.Signal) { panic(secret) }),
 		nil,
 		receiverFunc(func(_ context.Context, _ *middleware.Run, s middleware.Signal) { second = append(second, s) }),
@@ -81,7 +85,9 @@ func TestReportBelongsToTheCall(t *testing.T) {
 	t.Parallel()
 	var got *toolCall
 	ctx, _ := start(t, middleware.RunConfig{Receivers: []middleware.SignalReceiver{
-		receiverFunc(func(ctx context.Context, _ *middleware.Run, _ middleware.Signal) { got, _ = middleware.ToolCallFrom(ctx) }),
+		receiverFunc(func(ctx context.Context, _ *middleware.Run, _ middleware.Signal) {
+			got, _ = middleware.ToolCallFrom(ctx)
+		}),
 	}})
 	var want *toolCall
 	_, err := newTool(t, middleware.ToolConfig{}, func(ctx context.Context, call *toolCall) (*toolResult, error) {

@@ -29,8 +29,12 @@ func TestStartOp(t *testing.T) {
 		keepContext bool
 	}{
 		{"nil tracer", nil, 0, true},
-		{"panicking tracer", tracerFunc(func(context.Context, middleware.Op, ident.Label, int) (context.Context, middleware.End) { panic(secret) }), 0, true},
-		{"nothing given", tracerFunc(func(context.Context, middleware.Op, ident.Label, int) (context.Context, middleware.End) { return nil, nil }), 0, true},
+		{"panicking tracer", tracerFunc(func(context.Context, middleware.Op, ident.Label, int) (context.Context, middleware.End) {
+			panic(secret)
+		}), 0, true},
+		{"nothing given", tracerFunc(func(context.Context, middleware.Op, ident.Label, int) (context.Context, middleware.End) {
+			return nil, nil
+		}), 0, true},
 		{"nil context", tracerFunc(func(context.Context, middleware.Op, ident.Label, int) (context.Context, middleware.End) {
 			return nil, func(middleware.Outcome) { ends++ }
 		}), 1, true},

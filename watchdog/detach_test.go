@@ -116,7 +116,9 @@ func TestDetachedToolIsRefused(t *testing.T) {
 		})
 		var late error
 		var same bool
+		ended := make(chan struct{})
 		work := toolOf(t, "work", 0, func(ctx context.Context, c *middleware.ToolCall) (*middleware.ToolResult, error) {
+			defer close(ended)
 			inside, ok := middleware.ToolCallFrom(ctx)
 			same = ok && inside == c
 			<-time.After(time.Hour)
@@ -129,7 +131,7 @@ func TestDetachedToolIsRefused(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		run.End()
-		<-time.After(2 * time.Hour)
+		<-ended
 		if late == nil || effects > 0 || !same {
 			t.Errorf("late call: %v, %d effects; own call %v", late, effects, same)
 		}

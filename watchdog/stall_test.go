@@ -516,6 +516,7 @@ func TestStallPolicyFails(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					rec := &recorder{}
+					cfg := cfg
 					cfg.FailMode, cfg.Observer = mode, rec
 					tool := toolOf(t, "work", middleware.ReadOnly, polite(2*time.Minute), newDog(t, cfg).Tool())
 					ctx, _ := startRun(t.Context(), t)

@@ -1,0 +1,57 @@
+package watchdog_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/interlock-go/interlock/middleware"
+	"github.com/interlock-go/interlock/watchdog"
+)
+
+// TestStateIsBounded: the largest window of a run takes at most 8 KiB however
+// many calls there were, and is let go at the run's end while its context is
+// still held.
+func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the heap
+	const runs, calls = 200, 2000
+	dog := newDog(t, watchdog.Config{LoopThreshold: 479, LoopWindow: watchdog.MaxLoopWindow})
+	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+
+		return m.HeapAlloc
+	}
+	bare := make([]*middleware.Run, 0, runs)
+	before := heap()
+	for range runs {
+		_, run := startRun(t.Context(), t)
+		bare = append(bare, run)
+	}
+	empty := heap() - before
+	ended := make([]*middleware.Run, 0, runs)
+	before = heap()
+	for range runs {
+		ctx, run := startRun(t.Context(), t)
+		for i := range calls {
+			if _, err := tool.Do(ctx, "id", fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended = append(ended, run)
+	}
+	full := heap() - before
+	if per := (int64(full) - int64(empty)) / runs; per > 8<<10 {
+		t.Errorf("a run takes %d bytes, want at most 8 KiB", per)
+	}
+	for _, run := range ended {
+		run.End()
+	}
+	if after := heap() - before; int64(after)-int64(empty) > 1<<10*runs {
+		t.Errorf("after their end the runs still hold %d bytes each", (int64(after)-int64(empty))/runs)
+	}
+	runtime.KeepAlive(bare)
+	runtime.KeepAlive(ended)
+}
