@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -457,9 +458,9 @@ func TestSaveAndRestore(t *testing.T) {
 	if _, err := look.Call(ctx, "x"); !errors.Is(err, middleware.ReasonCircuitOpen) {
 		t.Errorf("a halted run went on: %v", err)
 	}
-	h1, _ := run.Handoff()
-	h2, ok := restored.Handoff()
-	if !ok || h1.RunID() != h2.RunID() && h1.RunID() != (ident.RunID{}) {
+	h1, ok1 := run.Handoff() // of the run that has ended
+	h2, ok2 := restored.Handoff()
+	if !ok1 || !ok2 || h1.RunID() != run.ID() || !reflect.DeepEqual(h1, h2) {
 		t.Error("the handoff was lost")
 	}
 	foreign := newGuard(t, func(c *interlock.Config) {

@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/ident"
@@ -15,6 +16,7 @@ type Run struct {
 	run   *middleware.Run
 	once  sync.Once
 	close middleware.End
+	last  atomic.Pointer[escalation.Handoff] // kept beyond the end
 }
 
 // StartRun begins a run of a registered workflow and returns the context that
@@ -118,8 +120,14 @@ func (r *Run) Preview(ctx context.Context) (middleware.Preview, error) { return 
 func (r *Run) Halted() (middleware.Component, middleware.Reason, bool) { return r.run.Halted() }
 
 // Handoff returns the handoff of the run's escalation breaker, once it has
-// tripped.
-func (r *Run) Handoff() (escalation.Handoff, bool) { return r.guard.escalation.Handoff(r.run) }
+// tripped, also after the end of the run.
+func (r *Run) Handoff() (escalation.Handoff, bool) {
+	if h := r.last.Load(); h != nil {
+		return *h, true
+	}
+
+	return r.guard.escalation.Handoff(r.run)
+}
 
 // Save renders the run's state as canonical JSON, for [Guard.RestoreRun].
 func (r *Run) Save() ([]byte, error) { return r.run.Save() }
@@ -128,6 +136,9 @@ func (r *Run) Save() ([]byte, error) { return r.run.Save() }
 // telemetry, its text nowhere. It reports whether this call ended it; ending
 // twice is harmless.
 func (r *Run) End(err error) bool {
+	if h, tripped := r.Handoff(); tripped {
+		r.last.CompareAndSwap(nil, &h)
+	}
 	ended := r.run.End()
 	r.once.Do(func() {
 		r.close(middleware.Outcome{Decision: middleware.Decision{

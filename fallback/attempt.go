@@ -94,7 +94,7 @@ func (m *Model) try(ctx context.Context, c *candidate, call *middleware.ModelCal
 	g = a.gate
 	var res *middleware.ModelResult
 	if err == nil {
-		res, err = contain(c.handler, &attemptCtx{Context: limited, a: a}, own)
+		res, err = contain(c.handler, &attemptCtx{Context: limited, a: a}, own) //nolint:contextcheck // made of limited
 	}
 	m.judge(ctx, limited, a, res, err, &e)
 	if e.class == 0 && !e.denied {

@@ -472,7 +472,7 @@ func TestWhatNeverLeaves(t *testing.T) {
 		}})
 	}
 	for name, first := range map[string]ask{
-		"nil nil":       gives(nil),
+		"nothing":       gives(nil),
 		"no choices":    gives(&llms.ContentResponse{}),
 		"nil choice":    gives(&llms.ContentResponse{Choices: []*llms.ContentChoice{nil}}),
 		"later nil":     gives(&llms.ContentResponse{Choices: []*llms.ContentChoice{choice("a"), nil}}),

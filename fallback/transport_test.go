@@ -36,6 +36,7 @@ func reads(t *fallback.Transport, got *string, failed *error) ask {
 
 			return nil, errors.New("network error: failed to reach API server")
 		}
+		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		*got, *failed = string(body), err
 
@@ -176,10 +177,10 @@ func TestTransportOutsideOfAnAttempt(t *testing.T) {
 	if err != nil || got != resp {
 		t.Fatalf("got %v, %v", got, err)
 	}
+	defer func() { _ = got.Body.Close() }()
 	if body, err := io.ReadAll(got.Body); err != nil || string(body) != "data: broken" {
 		t.Errorf("read %q, %v", body, err)
 	}
-	_ = got.Body.Close()
 	if resp, err := (&fallback.Transport{}).RoundTrip(req); err == nil {
 		_ = resp.Body.Close()
 		t.Error("a name that does not exist was found")

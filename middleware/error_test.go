@@ -125,6 +125,9 @@ func TestPanicError(t *testing.T) {
 	if p := middleware.NewPanicError(secret, nil); p.Unwrap() != nil || p.Value() != secret || p.Stack() != nil {
 		t.Error("another value")
 	}
+	if p := (&middleware.PanicError{}); p.Value() != nil || p.Stack() != nil || p.Unwrap() != nil || !errors.Is(p, middleware.ReasonPanic) {
+		t.Error("the zero value")
+	}
 }
 
 // wraps is a cause that says of itself that it is a cancellation.

@@ -95,12 +95,20 @@ func NewPanicError(value any, stack []byte) *PanicError {
 	return &PanicError{p: &panicked{value: value, stack: stack}}
 }
 
+func (p *PanicError) get() panicked {
+	if p.p == nil {
+		return panicked{}
+	}
+
+	return *p.p
+}
+
 // Value returns what was given to panic. It may hold content.
-func (p *PanicError) Value() any { return p.p.value }
+func (p *PanicError) Value() any { return p.get().value }
 
 // Stack returns the stack trace of the panicking goroutine. It holds paths of
 // the machine and addresses.
-func (p *PanicError) Stack() []byte { return p.p.stack }
+func (p *PanicError) Stack() []byte { return p.get().stack }
 
 // Reason returns ReasonPanic.
 func (p *PanicError) Reason() Reason { return ReasonPanic }
@@ -113,7 +121,7 @@ func (p *PanicError) Format(s fmt.State, _ rune) { printError(s, p) }
 
 // Unwrap returns the value if it is an error, else nil.
 func (p *PanicError) Unwrap() error {
-	err, _ := p.p.value.(error)
+	err, _ := p.get().value.(error)
 
 	return err
 }

@@ -15,8 +15,9 @@ const (
 	DefaultStallTimeout  = time.Minute
 )
 
-// MaxLoopWindow bounds Config.LoopWindow, and with it the state of a run.
-const MaxLoopWindow = 480
+// MaxLoopWindow bounds Config.LoopWindow, so that the state of a run stays below
+// 8 KiB.
+const MaxLoopWindow = 400
 
 // ErrInvalidConfig is found by errors.Is in every error of [New].
 var ErrInvalidConfig error = middleware.ReasonInvalidConfig
@@ -28,7 +29,7 @@ type Config struct {
 	// tolerated in the window. Default 3, calls, at least 1; 0 means the default.
 	LoopThreshold int
 	// LoopWindow is how many of the run's last tool calls are looked at. Default
-	// 10, calls, LoopThreshold+1…480; 0 means the default.
+	// 10, calls, LoopThreshold+1…400; 0 means the default.
 	LoopWindow int
 	// DisableLoop turns the loop detector off. Default false.
 	DisableLoop bool

@@ -20,7 +20,7 @@ func TestConfigBounds(t *testing.T) {
 		"defaults":            {func(*watchdog.Config) {}, ""},
 		"zero value":          {func(c *watchdog.Config) { *c = watchdog.Config{} }, ""},
 		"smallest":            {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow, c.StallTimeout = 1, 2, 1 }, ""},
-		"largest":             {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 479, watchdog.MaxLoopWindow }, ""},
+		"largest":             {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 399, watchdog.MaxLoopWindow }, ""},
 		"no threshold":        {func(c *watchdog.Config) { c.LoopThreshold = -1 }, "LoopThreshold"},
 		"window is threshold": {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 5, 5 }, "LoopWindow"},
 		"default window":      {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 10, 0 }, "LoopWindow"},

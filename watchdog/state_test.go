@@ -13,8 +13,8 @@ import (
 // many calls there were, and is let go at the run's end while its context is
 // still held.
 func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the heap
-	const runs, calls = 200, 2000
-	dog := newDog(t, watchdog.Config{LoopThreshold: 479, LoopWindow: watchdog.MaxLoopWindow})
+	const runs, calls = 64, 600
+	dog := newDog(t, watchdog.Config{LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow})
 	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
 	heap := func() uint64 {
 		runtime.GC()
