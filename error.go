@@ -48,7 +48,7 @@ func (e *ConfigError) Unwrap() error { return e.cause }
 
 // Is reports whether target is the reason of e.
 func (e *ConfigError) Is(target error) bool {
-	r, ok := target.(middleware.Reason) //nolint:errorlint // Is is asked per link of the chain
+	r, ok := target.(middleware.Reason)
 
 	return ok && r == e.Reason()
 }

@@ -12,11 +12,6 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
-var (
-	ident0 ident.WorkflowID
-	label0 ident.Label
-)
-
 // TestDisabled: without a store nothing is ever admitted, and there is nothing
 // to enable.
 func TestDisabled(t *testing.T) {
@@ -46,19 +41,21 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
+type recorder func(act string, scope admission.Scope)
+
 // TestVerdictOrder: the first that applies is the answer.
 func TestVerdictOrder(t *testing.T) {
 	t.Parallel()
 	other := ident.DigestOf([]byte("another history"))
 	for name, tc := range map[string]struct {
-		prepare func(t *testing.T, s *memoryStore, c *admission.Controller) // from (enabled, generation 2)
+		prepare func(s *memoryStore, record recorder) // from (enabled, generation 2)
 		preview func(p middleware.Preview) middleware.Preview
 		want    error
 	}{
 		"admitted": {want: nil},
 		"zero":     {preview: func(middleware.Preview) middleware.Preview { return middleware.Preview{} }, want: admission.ErrStaleGeneration},
 		"no workflow": {preview: func(p middleware.Preview) middleware.Preview {
-			return middleware.NewPreview(ident0, p.Generation(), p.Digest())
+			return middleware.NewPreview(ident.WorkflowID{}, p.Generation(), p.Digest())
 		}, want: admission.ErrStaleGeneration},
 		"older": {preview: func(p middleware.Preview) middleware.Preview { return middleware.NewPreview(refunds, 1, other) }, want: admission.ErrStaleGeneration},
 		"same with other": {preview: func(p middleware.Preview) middleware.Preview {
@@ -67,16 +64,16 @@ func TestVerdictOrder(t *testing.T) {
 		"ahead": {preview: func(p middleware.Preview) middleware.Preview {
 			return middleware.NewPreview(refunds, p.Generation()+1, other)
 		}, want: admission.ErrUntrustedState},
-		"stop and enable":      {prepare: func(t *testing.T, _ *memoryStore, c *admission.Controller) { stop(t, c, global); enable(t, c, global) }, want: admission.ErrStaleGeneration},
-		"another scope":        {prepare: func(t *testing.T, _ *memoryStore, c *admission.Controller) { stop(t, c, admission.Workflow(billing)) }, want: admission.ErrStaleGeneration},
-		"stopped":              {prepare: func(t *testing.T, _ *memoryStore, c *admission.Controller) { stop(t, c, global) }, want: admission.ErrStopped},
-		"workflow stopped":     {prepare: func(t *testing.T, _ *memoryStore, c *admission.Controller) { stop(t, c, admission.Workflow(refunds)) }, want: admission.ErrStopped},
-		"stopped before ahead": {prepare: func(t *testing.T, _ *memoryStore, c *admission.Controller) { stop(t, c, global) }, preview: func(p middleware.Preview) middleware.Preview { return middleware.NewPreview(refunds, 99, other) }, want: admission.ErrStopped},
-		"untrusted first": {prepare: func(t *testing.T, s *memoryStore, c *admission.Controller) {
-			stop(t, c, global)
+		"stop and enable":      {prepare: func(_ *memoryStore, record recorder) { record("stop", global); record("enable", global) }, want: admission.ErrStaleGeneration},
+		"another scope":        {prepare: func(_ *memoryStore, record recorder) { record("stop", admission.Workflow(billing)) }, want: admission.ErrStaleGeneration},
+		"stopped":              {prepare: func(_ *memoryStore, record recorder) { record("stop", global) }, want: admission.ErrStopped},
+		"workflow stopped":     {prepare: func(_ *memoryStore, record recorder) { record("stop", admission.Workflow(refunds)) }, want: admission.ErrStopped},
+		"stopped before ahead": {prepare: func(_ *memoryStore, record recorder) { record("stop", global) }, preview: func(p middleware.Preview) middleware.Preview { return middleware.NewPreview(refunds, 99, other) }, want: admission.ErrStopped},
+		"untrusted first": {prepare: func(s *memoryStore, record recorder) {
+			record("stop", global)
 			s.set(func() { s.err = errors.New("canary") })
 		}, want: admission.ErrUntrustedState},
-		"busy": {prepare: func(_ *testing.T, s *memoryStore, _ *admission.Controller) {
+		"busy": {prepare: func(s *memoryStore, _ recorder) {
 			s.set(func() { s.err = admission.ErrStoreBusy })
 		}, want: admission.ErrStoreBusy},
 	} {
@@ -90,7 +87,13 @@ func TestVerdictOrder(t *testing.T) {
 				p = tc.preview(p)
 			}
 			if tc.prepare != nil {
-				tc.prepare(t, s, c)
+				tc.prepare(s, func(act string, scope admission.Scope) {
+					if act == "stop" {
+						stop(t, c, scope)
+					} else {
+						enable(t, c, scope)
+					}
+				})
 			}
 			err := c.Check(t.Context(), p)
 			if tc.want == nil {
@@ -117,7 +120,7 @@ func TestPreviewRefused(t *testing.T) {
 	t.Parallel()
 	s := newMemoryStore(t)
 	c := newController(t, s)
-	_, err := c.Preview(t.Context(), ident0)
+	_, err := c.Preview(t.Context(), ident.WorkflowID{})
 	wantErr(t, err, admission.ErrInvalidScope)
 	_, err = c.Preview(t.Context(), refunds)
 	wantErr(t, err, admission.ErrDisabled)

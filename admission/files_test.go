@@ -16,75 +16,55 @@ import (
 
 const nobody = 65534
 
-func chmod(t *testing.T, path string, mode os.FileMode) {
-	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func write(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestLoadKeyFile(t *testing.T) {
 	t.Parallel()
 	good := []byte("0123456789abcdef0123456789abcdef")
 	for name, tc := range map[string]struct {
-		prepare func(t *testing.T, dir, key string) string
+		prepare func(dir, key string) string
 		want    error
 	}{
 		"good": {nil, nil},
-		"link to it": {func(t *testing.T, dir, key string) string {
+		"link to it": {func(dir, key string) string {
 			link := filepath.Join(dir, "link")
-			if err := os.Symlink(key, link); err != nil {
-				t.Fatal(err)
-			}
+			try(os.Symlink(key, link))
 
 			return link
 		}, nil},
-		"read only": {func(t *testing.T, _, key string) string { chmod(t, key, 0o400); return key }, nil},
-		"missing":   {func(_ *testing.T, dir, _ string) string { return filepath.Join(dir, "canary") }, admission.ErrUnreadableKey},
-		"empty":     {func(*testing.T, string, string) string { return "" }, admission.ErrUnreadableKey},
-		"file URI":  {func(_ *testing.T, _, key string) string { return "file:" + key }, admission.ErrUnreadableKey},
-		"NUL":       {func(_ *testing.T, _, key string) string { return key + "\x00" }, admission.ErrUnreadableKey},
-		"a folder":  {func(_ *testing.T, dir, _ string) string { return dir }, admission.ErrUnreadableKey},
-		"a pipe": {func(t *testing.T, dir, _ string) string {
+		"read only": {func(_, key string) string { chmod(key, 0o400); return key }, nil},
+		"missing":   {func(dir, _ string) string { return filepath.Join(dir, "canary") }, admission.ErrUnreadableKey},
+		"empty":     {func(string, string) string { return "" }, admission.ErrUnreadableKey},
+		"file URI":  {func(_, key string) string { return "file:" + key }, admission.ErrUnreadableKey},
+		"NUL":       {func(_, key string) string { return key + "\x00" }, admission.ErrUnreadableKey},
+		"a folder":  {func(dir, _ string) string { return dir }, admission.ErrUnreadableKey},
+		"a pipe": {func(dir, _ string) string {
 			fifo := filepath.Join(dir, "pipe")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			try(syscall.Mkfifo(fifo, 0o600))
 
 			return fifo
 		}, admission.ErrUnreadableKey},
-		"group can read":   {func(t *testing.T, _, key string) string { chmod(t, key, 0o640); return key }, admission.ErrUnreadableKey},
-		"all can read":     {func(t *testing.T, _, key string) string { chmod(t, key, 0o604); return key }, admission.ErrUnreadableKey},
-		"open folder":      {func(t *testing.T, dir, key string) string { chmod(t, dir, 0o770); return key }, admission.ErrUnreadableKey},
-		"sticky folder":    {func(t *testing.T, dir, key string) string { chmod(t, dir, 0o777|os.ModeSticky); return key }, admission.ErrUnreadableKey},
-		"open grandfather": {func(t *testing.T, dir, key string) string { chmod(t, filepath.Dir(dir), 0o777); return key }, admission.ErrUnreadableKey},
-		"sticky grandfather": {func(t *testing.T, dir, key string) string {
-			chmod(t, filepath.Dir(dir), 0o777|os.ModeSticky)
+		"group can read":   {func(_, key string) string { chmod(key, 0o640); return key }, admission.ErrUnreadableKey},
+		"all can read":     {func(_, key string) string { chmod(key, 0o604); return key }, admission.ErrUnreadableKey},
+		"open folder":      {func(dir, key string) string { chmod(dir, 0o770); return key }, admission.ErrUnreadableKey},
+		"sticky folder":    {func(dir, key string) string { chmod(dir, 0o777|os.ModeSticky); return key }, admission.ErrUnreadableKey},
+		"open grandfather": {func(dir, key string) string { chmod(filepath.Dir(dir), 0o777); return key }, admission.ErrUnreadableKey},
+		"sticky grandfather": {func(dir, key string) string {
+			chmod(filepath.Dir(dir), 0o777|os.ModeSticky)
 
 			return key
 		}, nil},
-		"short":     {func(t *testing.T, _, key string) string { write(t, key, good[:31]); return key }, admission.ErrInvalidKey},
-		"nothing":   {func(t *testing.T, _, key string) string { write(t, key, nil); return key }, admission.ErrInvalidKey},
-		"long":      {func(t *testing.T, _, key string) string { write(t, key, bytes.Repeat(good, 129)); return key }, admission.ErrInvalidKey},
-		"all equal": {func(t *testing.T, _, key string) string { write(t, key, make([]byte, 64)); return key }, admission.ErrInvalidKey},
+		"short":     {func(_, key string) string { write(key, good[:31]); return key }, admission.ErrInvalidKey},
+		"nothing":   {func(_, key string) string { write(key, nil); return key }, admission.ErrInvalidKey},
+		"long":      {func(_, key string) string { write(key, bytes.Repeat(good, 129)); return key }, admission.ErrInvalidKey},
+		"all equal": {func(_, key string) string { write(key, make([]byte, 64)); return key }, admission.ErrInvalidKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "keys")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			try(os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "key")
-			write(t, path, good)
+			write(path, good)
 			if tc.prepare != nil {
-				path = tc.prepare(t, dir, path)
+				path = tc.prepare(dir, path)
 			}
 			k, err := admission.LoadKeyFile(path)
 			if tc.want == nil {
@@ -113,9 +93,7 @@ func TestForeignOwner(t *testing.T) {
 		return
 	}
 	give := func(path string) {
-		if err := os.Lchown(path, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
+		try(os.Lchown(path, nobody, nobody))
 	}
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
@@ -174,42 +152,27 @@ func checkPlaces(t *testing.T, name string, d *disk, c *admission.Controller, op
 // store is opened and also when it comes to be later.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	link := func(old, new string) {
-		if err := os.Symlink(old, new); err != nil {
-			panic(err)
-		}
-	}
 	for name, tc := range map[string]struct {
-		spoil func(t *testing.T, d *disk, path string)
+		spoil func(d *disk, path string)
 		// whether anchor's fault is found on loading only, as one of the ledger is
 		loading bool
 	}{
-		"group can write":     {func(t *testing.T, _ *disk, path string) { chmod(t, path, 0o620) }, false},
-		"folder of the group": {func(t *testing.T, _ *disk, path string) { chmod(t, filepath.Dir(path), 0o770) }, false},
-		"folder of all":       {func(t *testing.T, _ *disk, path string) { chmod(t, filepath.Dir(path), 0o777|os.ModeSticky) }, false},
-		"hard link": {func(t *testing.T, d *disk, path string) {
-			if err := os.Link(path, filepath.Join(d.dir, "second")); err != nil {
-				t.Fatal(err)
-			}
+		"group can write":     {func(_ *disk, path string) { chmod(path, 0o620) }, false},
+		"folder of the group": {func(_ *disk, path string) { chmod(filepath.Dir(path), 0o770) }, false},
+		"folder of all":       {func(_ *disk, path string) { chmod(filepath.Dir(path), 0o777|os.ModeSticky) }, false},
+		"hard link": {func(d *disk, path string) {
+			try(os.Link(path, filepath.Join(d.dir, "second")))
 		}, false},
-		"symlink": {func(t *testing.T, d *disk, path string) {
-			if err := os.Rename(path, path+".real"); err != nil {
-				t.Fatal(err)
-			}
-			link(path+".real", path)
+		"symlink": {func(d *disk, path string) {
+			try(os.Rename(path, path+".real"))
+			try(os.Symlink(path+".real", path))
 		}, false},
-		"missing": {func(t *testing.T, _ *disk, path string) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+		"missing": {func(_ *disk, path string) {
+			try(os.Remove(path))
 		}, true},
-		"a folder in its place": {func(t *testing.T, _ *disk, path string) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+		"a folder in its place": {func(_ *disk, path string) {
+			try(os.Remove(path))
+			try(os.Mkdir(path, 0o700))
 		}, false},
 	} {
 		for _, which := range []string{"ledger", "anchor"} {
@@ -225,7 +188,7 @@ func TestPlaces(t *testing.T) {
 						open = admission.ErrInvalidAnchor
 					}
 				}
-				tc.spoil(t, d, path)
+				tc.spoil(d, path)
 				checkPlaces(t, name, d, c, open)
 			})
 		}
@@ -270,9 +233,7 @@ func TestPaths(t *testing.T) {
 			wantErr(t, err, admission.ErrInvalidAnchor)
 		}
 		link := filepath.Join(d.dir, "other")
-		if err := os.Symlink(filepath.Dir(d.cfg.Ledger), link); err != nil {
-			t.Fatal(err)
-		}
+		try(os.Symlink(filepath.Dir(d.cfg.Ledger), link))
 		d.cfg.Anchor = filepath.Join(link, "ledger.db")
 		_, err := admission.Initialize(t.Context(), d.cfg)
 		wantErr(t, err, admission.ErrInvalidAnchor)
@@ -281,9 +242,7 @@ func TestPaths(t *testing.T) {
 		t.Parallel()
 		d := newDisk(t)
 		link := filepath.Join(d.dir, "link")
-		if err := os.Symlink(filepath.Dir(d.cfg.Ledger), link); err != nil {
-			t.Fatal(err)
-		}
+		try(os.Symlink(filepath.Dir(d.cfg.Ledger), link))
 		d.cfg.Ledger = filepath.Join(link, "a%20b?c=d#e 'f';--.db")
 		if _, err := admission.Initialize(t.Context(), d.cfg); err != nil {
 			t.Fatal(err)
@@ -291,9 +250,7 @@ func TestPaths(t *testing.T) {
 		enable(t, d.controller(t), global)
 		// It was resolved once: turning the link elsewhere changes nothing.
 		c := d.controller(t)
-		if err := os.Remove(link); err != nil {
-			t.Fatal(err)
-		}
+		try(os.Remove(link))
 		if st := c.Status(t.Context(), global); st.State != admission.Enabled {
 			t.Errorf("%+v", st)
 		}
@@ -302,9 +259,7 @@ func TestPaths(t *testing.T) {
 		t.Parallel()
 		d := newStore(t)
 		enable(t, d.controller(t), global)
-		if err := os.Rename(filepath.Dir(d.cfg.Ledger), filepath.Join(d.dir, "away")); err != nil {
-			t.Fatal(err)
-		}
+		try(os.Rename(filepath.Dir(d.cfg.Ledger), filepath.Join(d.dir, "away")))
 		// The anchor still says how far things had come.
 		st := d.controller(t).Status(t.Context(), global)
 		if !errors.Is(st.Reason, admission.ErrUntrustedState) || st.Generation != 2 {
@@ -351,12 +306,10 @@ func TestGenerateKeyFile(t *testing.T) {
 		t.Error("the same key twice")
 	}
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
-		t.Fatal(err)
-	}
+	try(os.Symlink(filepath.Join(dir, "nowhere"), link))
 	wantErr(t, admission.GenerateKeyFile(link), admission.ErrAlreadyInitialized)
 	wantErr(t, admission.GenerateKeyFile(""), admission.ErrUnreadableKey)
 	wantErr(t, admission.GenerateKeyFile(filepath.Join(dir, "none", "key")), admission.ErrUnreadableKey)
-	chmod(t, dir, 0o777)
+	chmod(dir, 0o777)
 	wantErr(t, admission.GenerateKeyFile(filepath.Join(dir, "third")), admission.ErrUnreadableKey)
 }

@@ -17,7 +17,7 @@ import (
 
 // testRun is a run and a guarded tool in it.
 type testRun struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // that of the run
 	run     *middleware.Run
 	gate    middleware.ToolMiddleware
 	preview middleware.Preview // if not zero, the run's Previewer gives it
@@ -309,6 +309,7 @@ func canceledContext() context.Context {
 	return ctx
 }
 
+//nolint:tparallel // each looks at what is in flight
 func TestDispatch(t *testing.T) {
 	t.Parallel()
 	s := newMemoryStore(t)
@@ -317,8 +318,9 @@ func TestDispatch(t *testing.T) {
 	p := preview(t, c, refunds)
 	boom := errors.New("boom")
 	yes := admission.CheckFunc(func(context.Context, middleware.Preview) error { return nil })
+	//nolint:paralleltest // each looks at what is in flight
 	for name, tc := range map[string]struct {
-		ctx    context.Context
+		ctx    context.Context //nolint:containedctx // a row of a table
 		check  admission.Checker
 		p      middleware.Preview
 		effect func(context.Context) (int, error)

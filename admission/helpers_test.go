@@ -21,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+//nolint:gochecknoglobals // names of the tests
 var (
 	refunds = ident.MustWorkflowID("workflow:org.example/refunds@1.0.0")
 	billing = ident.MustWorkflowID("workflow:org.example/billing")
@@ -196,31 +197,27 @@ func (d *disk) controller(tb testing.TB) *admission.Controller {
 }
 
 // raw runs SQL on one file, as somebody with access to it can.
-func raw(tb testing.TB, path string, statements ...string) {
-	tb.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+func raw(path string, statements ...string) {
+	db := must(sql.Open("sqlite", path))
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			tb.Fatalf("%s: %v", s, err)
-		}
+		must(db.Exec(s))
 	}
 }
 
-func copyFile(tb testing.TB, from, to string) {
-	tb.Helper()
-	data, err := os.ReadFile(from)
+func copyFile(from, to string) { try(os.WriteFile(to, must(os.ReadFile(from)), 0o600)) }
+
+// try and must are for steps that have to work: else the test is broken.
+func try(err error) {
 	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		tb.Fatal(err)
+		panic(err)
 	}
 }
+
+func chmod(path string, mode os.FileMode) { try(os.Chmod(path, mode)) }
+
+func write(path string, data []byte) { try(os.WriteFile(path, data, 0o600)) }
 
 func enable(tb testing.TB, c *admission.Controller, s admission.Scope) admission.Status {
 	tb.Helper()

@@ -39,7 +39,7 @@ func readKey(path string) ([]byte, error) {
 	if err := checkFolders(path); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0) //nolint:gosec // the operator names it
+	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -8,22 +8,22 @@ import (
 )
 
 // view is what a chain of receipts amounts to: the state of each scope. It is
-// changed by permit and apply alone, which go by this table. "own" is what is
-// recorded for a workflow itself; "-" is nothing, "*" is anything, "=" is
-// unchanged.
+// changed by permit and apply alone, which go by this table. A state is written
+// as that of all, and what is recorded for a workflow itself: "-" is nothing,
+// "*" is anything, "=" is unchanged.
 //
-//	act     scope     global    own      | global    own
-//	------  --------  --------  -------- | --------  --------
-//	stop    global    *         -        | stopped   -
-//	stop    global    *         enabled  | stopped   -
-//	stop    global    *         stopped  | stopped   stopped
-//	stop    workflow  *         *        | =         stopped
-//	enable  global    *         -        | enabled   -
-//	enable  global    *         enabled  | enabled   enabled
-//	enable  global    *         stopped  | enabled   stopped
-//	enable  workflow  disabled  *        | =         enabled
-//	enable  workflow  enabled   *        | =         enabled
-//	enable  workflow  stopped   *        | admission_stopped
+//	act     scope     before       after
+//	------  --------  -----------  ---------------
+//	stop    global    *,-          stopped,-
+//	stop    global    *,enabled    stopped,-
+//	stop    global    *,stopped    stopped,stopped
+//	stop    workflow  *,*          =,stopped
+//	enable  global    *,-          enabled,-
+//	enable  global    *,enabled    enabled,enabled
+//	enable  global    *,stopped    enabled,stopped
+//	enable  workflow  disabled,*   =,enabled
+//	enable  workflow  enabled,*    =,enabled
+//	enable  workflow  stopped,*    admission_stopped
 //
 // The first receipt is (global, disabled, initialized), and none but the first
 // is disabled or initialized.

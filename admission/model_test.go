@@ -69,7 +69,7 @@ func FuzzTransitions(f *testing.F) {
 			if a.enable {
 				do = c.Enable
 			}
-			refused := a.enable && !a.workflow.IsZero() && m.state(ident0) == admission.Stopped
+			refused := a.enable && !a.workflow.IsZero() && m.state(ident.WorkflowID{}) == admission.Stopped
 			if _, err := do(t.Context(), admission.Transition{Scope: scope}); refused != errors.Is(err, admission.ErrStopped) || !refused && err != nil {
 				t.Fatalf("%v: %v", a, err)
 			}
@@ -77,7 +77,7 @@ func FuzzTransitions(f *testing.F) {
 				m = append(m, a)
 			}
 			for w, p := range previews { // all were taken before this transition
-				want := error(admission.ErrStaleGeneration)
+				want := admission.ErrStaleGeneration
 				if m.state(w) == admission.Stopped {
 					want = admission.ErrStopped
 				}

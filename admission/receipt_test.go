@@ -98,12 +98,12 @@ func TestParseReceiptRefuses(t *testing.T) {
 	if _, err := admission.ParseReceipt(good); err != nil {
 		t.Fatal(err)
 	}
-	swap := func(old, new string) string {
+	swap := func(old, other string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("no %s", old)
 		}
 
-		return strings.Replace(good, old, new, 1)
+		return strings.Replace(good, old, other, 1)
 	}
 	for name, doc := range map[string]string{
 		"empty":            "",
@@ -213,7 +213,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, got := range []string{
 		admission.State(0).String(), admission.State(9).String(), admission.Role(0).String(), admission.Role(9).String(),
-		admission.TransitionReason(0).String(), admission.Scope{}.String(), admission.Workflow(ident0).String(),
+		admission.TransitionReason(0).String(), admission.Scope{}.String(), admission.Workflow(ident.WorkflowID{}).String(),
 	} {
 		if got != "invalid" {
 			t.Error(got)

@@ -137,8 +137,8 @@ func (k *conn) exec(ctx context.Context, query string, args ...any) error {
 	return err
 }
 
-func (k *conn) row(ctx context.Context, query string, args ...any) *sql.Row {
-	return k.c.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+func (k *conn) row(ctx context.Context, query string) *sql.Row {
+	return k.c.QueryRowContext(context.WithoutCancel(ctx), query)
 }
 
 func (k *conn) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {

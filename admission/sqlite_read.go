@@ -172,7 +172,7 @@ func (s *SQLiteStore) receipts(ctx context.Context, k *conn, after uint64, limit
 			return err
 		}
 		r, ok := parseReceipt(string(document))
-		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || int64(r.Generation) != generation {
+		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || r.Generation != uint64(generation) {
 			return errReceipt
 		}
 		if !sign.verify(r) {
@@ -203,7 +203,7 @@ func (k *conn) anchorHead(ctx context.Context, table string, key Key) (Head, err
 	if rows != 1 || generation < 1 {
 		return h, errAnchor
 	}
-	h.Generation = uint64(generation) //nolint:gosec // positive
+	h.Generation = uint64(generation)
 	if h.Digest, err = ident.ParseDigest(digest); err != nil {
 		return Head{}, err
 	}

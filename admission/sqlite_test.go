@@ -77,25 +77,25 @@ func TestInitialize(t *testing.T) {
 func TestInitializeRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		prepare func(t *testing.T, d *disk)
+		prepare func(d *disk)
 		left    []string
 		want    error
 	}{
-		"empty ledger":    {func(t *testing.T, d *disk) { write(t, d.cfg.Ledger, nil) }, []string{"ledger/ledger.db"}, admission.ErrAlreadyInitialized},
-		"empty anchor":    {func(t *testing.T, d *disk) { write(t, d.cfg.Anchor, nil) }, []string{"anchor/anchor.db"}, admission.ErrAlreadyInitialized},
-		"old journal":     {func(t *testing.T, d *disk) { write(t, d.cfg.Ledger+"-journal", nil) }, []string{"ledger/ledger.db-journal"}, admission.ErrAlreadyInitialized},
-		"link to nowhere": {func(t *testing.T, d *disk) { _ = os.Symlink(d.dir+"/x", d.cfg.Anchor) }, []string{"anchor/anchor.db"}, admission.ErrAlreadyInitialized},
-		"open folder":     {func(t *testing.T, d *disk) { chmod(t, filepath.Dir(d.cfg.Ledger), 0o777) }, nil, admission.ErrUntrustedState},
-		"open anchor":     {func(t *testing.T, d *disk) { chmod(t, filepath.Dir(d.cfg.Anchor), 0o777) }, nil, admission.ErrInvalidAnchor},
-		"no key":          {func(_ *testing.T, d *disk) { d.cfg.Key = admission.Key{} }, nil, admission.ErrInvalidKey},
-		"a pin":           {func(_ *testing.T, d *disk) { d.cfg.Pin = ident.DigestOf(nil) }, nil, admission.ErrUntrustedState},
-		"a role":          {func(_ *testing.T, d *disk) { d.cfg.Role = 9 }, nil, admission.ErrInvalidControlMetadata},
-		"before 1970":     {func(_ *testing.T, d *disk) { d.cfg.Now = func() time.Time { return time.Unix(-1, 0) } }, nil, admission.ErrInvalidTime},
+		"empty ledger":    {func(d *disk) { write(d.cfg.Ledger, nil) }, []string{"ledger/ledger.db"}, admission.ErrAlreadyInitialized},
+		"empty anchor":    {func(d *disk) { write(d.cfg.Anchor, nil) }, []string{"anchor/anchor.db"}, admission.ErrAlreadyInitialized},
+		"old journal":     {func(d *disk) { write(d.cfg.Ledger+"-journal", nil) }, []string{"ledger/ledger.db-journal"}, admission.ErrAlreadyInitialized},
+		"link to nowhere": {func(d *disk) { _ = os.Symlink(d.dir+"/x", d.cfg.Anchor) }, []string{"anchor/anchor.db"}, admission.ErrAlreadyInitialized},
+		"open folder":     {func(d *disk) { chmod(filepath.Dir(d.cfg.Ledger), 0o777) }, nil, admission.ErrUntrustedState},
+		"open anchor":     {func(d *disk) { chmod(filepath.Dir(d.cfg.Anchor), 0o777) }, nil, admission.ErrInvalidAnchor},
+		"no key":          {func(d *disk) { d.cfg.Key = admission.Key{} }, nil, admission.ErrInvalidKey},
+		"a pin":           {func(d *disk) { d.cfg.Pin = ident.DigestOf(nil) }, nil, admission.ErrUntrustedState},
+		"a role":          {func(d *disk) { d.cfg.Role = 9 }, nil, admission.ErrInvalidControlMetadata},
+		"before 1970":     {func(d *disk) { d.cfg.Now = func() time.Time { return time.Unix(-1, 0) } }, nil, admission.ErrInvalidTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t)
-			tc.prepare(t, d)
+			tc.prepare(d)
 			_, err := admission.Initialize(t.Context(), d.cfg)
 			wantErr(t, err, tc.want)
 			if diff := cmp.Diff(tc.left, files(t, d)); diff != "" {
@@ -134,18 +134,20 @@ func TestTwoControllers(t *testing.T) {
 
 // tampering is what somebody with access to the files can do to them, at
 // generation 4: disabled, enabled, billing stopped, enabled.
+//
+//nolint:gochecknoglobals // a table
 var tampering = map[string]struct {
-	do func(t *testing.T, d *disk)
+	do func(d *disk)
 	// generation that is still known to a process that starts afterwards: that of
 	// the anchor, if it survived.
 	known uint64
 }{
-	"ledger truncated":  {func(t *testing.T, d *disk) { truncate(t, d.cfg.Ledger, 4096) }, 4},
-	"ledger empty":      {func(t *testing.T, d *disk) { truncate(t, d.cfg.Ledger, 0) }, 4},
-	"ledger noise":      {func(t *testing.T, d *disk) { noise(t, d.cfg.Ledger) }, 4},
-	"anchor empty":      {func(t *testing.T, d *disk) { truncate(t, d.cfg.Anchor, 0) }, 0},
-	"anchor noise":      {func(t *testing.T, d *disk) { noise(t, d.cfg.Anchor) }, 0},
-	"exchanged":         {func(t *testing.T, d *disk) { copyFile(t, d.cfg.Anchor, d.cfg.Ledger) }, 4},
+	"ledger truncated":  {func(d *disk) { truncate(d.cfg.Ledger, 4096) }, 4},
+	"ledger empty":      {func(d *disk) { truncate(d.cfg.Ledger, 0) }, 4},
+	"ledger noise":      {func(d *disk) { noise(d.cfg.Ledger) }, 4},
+	"anchor empty":      {func(d *disk) { truncate(d.cfg.Anchor, 0) }, 0},
+	"anchor noise":      {func(d *disk) { noise(d.cfg.Anchor) }, 0},
+	"exchanged":         {func(d *disk) { copyFile(d.cfg.Anchor, d.cfg.Ledger) }, 4},
 	"last row deleted":  {ledgerSQL("DELETE FROM receipts WHERE generation = 4"), 4},
 	"row deleted":       {ledgerSQL("DELETE FROM receipts WHERE generation = 2"), 4},
 	"all rows deleted":  {ledgerSQL("DELETE FROM receipts"), 4},
@@ -186,24 +188,18 @@ var tampering = map[string]struct {
 	"anchor old digest": {anchorSQL("UPDATE head SET digest = 'canary'"), 0},
 }
 
-func ledgerSQL(statements ...string) func(*testing.T, *disk) {
-	return func(t *testing.T, d *disk) { raw(t, d.cfg.Ledger, statements...) }
+func ledgerSQL(statements ...string) func(*disk) {
+	return func(d *disk) { raw(d.cfg.Ledger, statements...) }
 }
 
-func anchorSQL(statements ...string) func(*testing.T, *disk) {
-	return func(t *testing.T, d *disk) { raw(t, d.cfg.Anchor, statements...) }
+func anchorSQL(statements ...string) func(*disk) {
+	return func(d *disk) { raw(d.cfg.Anchor, statements...) }
 }
 
-func truncate(t *testing.T, path string, size int64) {
-	t.Helper()
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
-	}
-}
+func truncate(path string, size int64) { try(os.Truncate(path, size)) }
 
-func noise(t *testing.T, path string) {
-	t.Helper()
-	write(t, path, []byte(strings.Repeat("canary ", 2000)))
+func noise(path string) {
+	write(path, []byte(strings.Repeat("canary ", 2000)))
 }
 
 func tampered(t *testing.T) (*disk, *admission.Controller, middleware.Preview) {
@@ -225,7 +221,7 @@ func TestTampering(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, running, p := tampered(t)
-			tc.do(t, d)
+			tc.do(d)
 			checker := newController(t, must(admission.OpenChecker(t.Context(), d.cfg)))
 			for who, s := range map[string]struct {
 				c     *admission.Controller
@@ -267,12 +263,12 @@ func TestRestored(t *testing.T) {
 			running := d.controller(t)
 			enable(t, running, global)
 			ledger, anchor := filepath.Join(d.dir, "l"), filepath.Join(d.dir, "a")
-			copyFile(t, d.cfg.Ledger, ledger)
-			copyFile(t, d.cfg.Anchor, anchor)
+			copyFile(d.cfg.Ledger, ledger)
+			copyFile(d.cfg.Anchor, anchor)
 			p := preview(t, running, refunds)
 			stop(t, running, global)
 			if what != "anchor" {
-				copyFile(t, ledger, d.cfg.Ledger)
+				copyFile(ledger, d.cfg.Ledger)
 			}
 			if what != "ledger" {
 				if err := os.Rename(anchor, d.cfg.Anchor); err != nil {
@@ -355,8 +351,8 @@ func TestSignedButInvalid(t *testing.T) {
 				change(&r)
 			}
 			r = must(d.cfg.Key.Sign(r))
-			raw(t, d.cfg.Ledger, fmt.Sprintf("INSERT INTO receipts VALUES(%d, '%s')", r.Generation, r.Document()))
-			raw(t, d.cfg.Anchor, fmt.Sprintf("UPDATE head SET generation = %d, digest = '%s', signature = 'hmac-sha256:%s'",
+			raw(d.cfg.Ledger, fmt.Sprintf("INSERT INTO receipts VALUES(%d, '%s')", r.Generation, r.Document()))
+			raw(d.cfg.Anchor, fmt.Sprintf("UPDATE head SET generation = %d, digest = '%s', signature = 'hmac-sha256:%s'",
 				r.Generation, r.Digest(), hmacHex('k', fmt.Appendf(nil, "interlock.effect_admission.anchor.v1\n%d\n%s", r.Generation, r.Digest()))))
 			got := c.Status(t.Context(), global)
 			if change == nil {
@@ -434,9 +430,9 @@ func TestHotJournal(t *testing.T) {
 	}
 	// The state on disk at this moment is that of a process that dies now.
 	dead := newDisk(t)
-	copyFile(t, d.cfg.Ledger, dead.cfg.Ledger)
-	copyFile(t, d.cfg.Ledger+"-journal", dead.cfg.Ledger+"-journal")
-	copyFile(t, d.cfg.Anchor, dead.cfg.Anchor)
+	copyFile(d.cfg.Ledger, dead.cfg.Ledger)
+	copyFile(d.cfg.Ledger+"-journal", dead.cfg.Ledger+"-journal")
+	copyFile(d.cfg.Anchor, dead.cfg.Anchor)
 	checker := newController(t, must(admission.OpenChecker(t.Context(), dead.cfg)))
 	if st := checker.Status(t.Context(), global); !errors.Is(st.Reason, admission.ErrUntrustedState) || st.Generation != 2 {
 		t.Errorf("%+v", st)

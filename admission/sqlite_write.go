@@ -115,9 +115,10 @@ func (s *SQLiteStore) next(v *view, e Entry) (Receipt, error) {
 // write puts a receipt and its anchor into the transaction.
 func (k *conn) write(ctx context.Context, r Receipt, key Key) error {
 	document := r.Document()
+	generation := int64(r.Generation) //nolint:gosec // a signed receipt's is in range
 	h := Head{Generation: r.Generation, Digest: ident.DigestOf(document)}
 	res, err := k.c.ExecContext(context.WithoutCancel(ctx),
-		"INSERT INTO main.receipts(generation, document) VALUES(?, ?)", int64(r.Generation), string(document))
+		"INSERT INTO main.receipts(generation, document) VALUES(?, ?)", generation, string(document))
 	if err := oneRow(res, err); err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (k *conn) write(ctx context.Context, r Receipt, key Key) error {
 		statement = "INSERT INTO anchor.head(id, generation, digest, signature) VALUES(1, ?, ?, ?)"
 	}
 	res, err = k.c.ExecContext(context.WithoutCancel(ctx), statement,
-		int64(r.Generation), h.Digest.String(), newSigner(key).anchor(h))
+		generation, h.Digest.String(), newSigner(key).anchor(h))
 
 	return oneRow(res, err)
 }

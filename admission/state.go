@@ -97,7 +97,7 @@ func name[E ~uint8](names []string, e E) string {
 func parseName[E ~uint8](names []string, s string) (E, error) {
 	for i, n := range names {
 		if n == s && i > 0 {
-			return E(i), nil //nolint:gosec // the tables have fewer than 256 entries
+			return E(i), nil
 		}
 	}
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlock-go/interlock/admission"
+	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 )
 
@@ -30,10 +31,11 @@ func transitionTable(t *testing.T) []row {
 			continue
 		}
 		for line := range strings.SplitSeq(g.Doc.Text(), "\n") {
-			w := strings.Fields(strings.Replace(line, "|", "", 1))
-			if len(w) >= 5 && (w[0] == "stop" || w[0] == "enable") {
-				w = append(w, "")
-				rows = append(rows, row{w[0], w[1], w[2], w[3], w[4], w[5]})
+			w := strings.Fields(line)
+			if len(w) == 4 && (w[0] == "stop" || w[0] == "enable") {
+				global, own, _ := strings.Cut(w[2], ",")
+				globalAfter, ownAfter, _ := strings.Cut(w[3], ",")
+				rows = append(rows, row{w[0], w[1], global, own, globalAfter, ownAfter})
 			}
 		}
 	}
@@ -156,7 +158,7 @@ func TestTransitionRefused(t *testing.T) {
 		want error
 	}{
 		"zero scope":            {"stop", admission.Transition{}, admission.ErrInvalidScope},
-		"zero workflow":         {"enable", admission.Transition{Scope: admission.Workflow(ident0)}, admission.ErrInvalidScope},
+		"zero workflow":         {"enable", admission.Transition{Scope: admission.Workflow(ident.WorkflowID{})}, admission.ErrInvalidScope},
 		"unknown role":          {"stop", admission.Transition{Scope: global, Role: 9}, admission.ErrInvalidControlMetadata},
 		"unknown reason":        {"stop", admission.Transition{Scope: global, Reason: 9}, admission.ErrInvalidControlMetadata},
 		"stop for enable":       {"stop", admission.Transition{Scope: global, Reason: admission.ExplicitEnable}, admission.ErrInvalidTransition},
@@ -250,18 +252,18 @@ func TestRace(t *testing.T) {
 
 func TestStopUntilDeadline(t *testing.T) {
 	t.Parallel()
-	busy := middleware.NewFailure(middleware.ComponentAdmission, middleware.ReasonStoreBusy, label0)
+	busy := middleware.NewFailure(middleware.ComponentAdmission, middleware.ReasonStoreBusy, ident.Label{})
 	for name, tc := range map[string]struct {
-		end  func(context.CancelCauseFunc) context.Context
+		end  func() context.Context
 		want error
 	}{
-		"deadline": {func(context.CancelCauseFunc) context.Context {
+		"deadline": {func() context.Context {
 			ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 			cancel()
 
 			return ctx
 		}, admission.ErrStoreBusy},
-		"canceled": {func(context.CancelCauseFunc) context.Context {
+		"canceled": {func() context.Context {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 
@@ -272,7 +274,7 @@ func TestStopUntilDeadline(t *testing.T) {
 			t.Parallel()
 			s := newMemoryStore(t)
 			s.err = busy
-			_, err := newController(t, s).Stop(tc.end(nil), admission.Transition{Scope: global})
+			_, err := newController(t, s).Stop(tc.end(), admission.Transition{Scope: global})
 			wantErr(t, err, tc.want)
 		})
 	}

@@ -214,12 +214,11 @@ func (w *walk) ask(ctx context.Context, p pick) (res *middleware.ModelResult, do
 
 // result accounts for all attempts. Around may have given a result that it still holds, so that is not written into.
 func (w *walk) result(c *candidate, res *middleware.ModelResult) *middleware.ModelResult {
-	full := middleware.ModelResult{Response: res.Response, Candidate: c.Label, InputTokens: w.in, OutputTokens: w.out}
-	if *res == full {
+	if res.Candidate == c.Label && res.InputTokens == w.in && res.OutputTokens == w.out {
 		return res
 	}
 
-	return &full
+	return &middleware.ModelResult{Response: res.Response, Candidate: c.Label, InputTokens: w.in, OutputTokens: w.out}
 }
 
 func (w *walk) fail(a Attempt, cause error) {

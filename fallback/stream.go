@@ -50,12 +50,12 @@ const (
 
 // newGate returns nil if the caller does not stream.
 func newGate(view middleware.OptionsView) *gate {
-	g := &gate{onText: view.StreamingFunc(), onReasoning: view.StreamingReasoningFunc(), deltas: view.OffersTools()}
-	if g.onText == nil && g.onReasoning == nil {
+	onText, onReasoning := view.StreamingFunc(), view.StreamingReasoningFunc()
+	if onText == nil && onReasoning == nil {
 		return nil
 	}
 
-	return g
+	return &gate{onText: onText, onReasoning: onReasoning, deltas: view.OffersTools()}
 }
 
 // options intercept the chunks. A StreamingFunc is set also for a caller that wants reasoning only: anthropic's client

@@ -177,7 +177,7 @@ func TestTransportOutsideOfAnAttempt(t *testing.T) {
 	if err != nil || got != resp {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	defer func() { _ = got.Body.Close() }()
+	defer got.Body.Close()
 	if body, err := io.ReadAll(got.Body); err != nil || string(body) != "data: broken" {
 		t.Errorf("read %q, %v", body, err)
 	}

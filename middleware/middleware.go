@@ -40,11 +40,11 @@ func Chain[In, Out any](layers ...Middleware[In, Out]) Middleware[In, Out] {
 	layers = slices.Clone(layers) // a slice that was spread stays the caller's
 
 	return func(next Handler[In, Out]) Handler[In, Out] {
-		for i := len(layers) - 1; i >= 0; i-- {
-			if next == nil || layers[i] == nil {
+		for _, layer := range slices.Backward(layers) {
+			if next == nil || layer == nil {
 				return refuseAll[In, Out]
 			}
-			next = layers[i](next)
+			next = layer(next)
 		}
 		if next == nil {
 			return refuseAll[In, Out]

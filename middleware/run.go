@@ -235,7 +235,7 @@ func (r *Run) Halt(c Component, reason Reason) bool {
 func (r *Run) Halted() (Component, Reason, bool) {
 	for ; r != nil; r = r.parent {
 		if h := r.halted.Load(); h != 0 {
-			return Component(h >> 8), Reason(h & 0xff), true //nolint:gosec // packed by Halt
+			return Component(h >> 8), Reason(h & 0xff), true //nolint:gosec,mnd // packed by Halt
 		}
 	}
 

@@ -12,7 +12,7 @@ import (
 
 // TestAllocations counts what the hook adds to a tool without one. The race
 // detector makes pools forget on purpose.
-func TestAllocations(t *testing.T) {
+func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts
 	res := &middleware.ToolResult{}
 	fn := func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return res, nil }
 	count := func(layers ...middleware.ToolMiddleware) float64 {

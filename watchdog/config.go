@@ -130,4 +130,4 @@ func (e *ConfigError) Error() string {
 }
 
 // Is reports whether target is invalid_config.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig } //nolint:errorlint // asked per link
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }

@@ -94,7 +94,7 @@ func (w *Watchdog) complete(d Detection, run *middleware.Run, call *middleware.T
 	if !isLoop(d.Reason) {
 		d.Reason = middleware.ReasonCustomDetector
 	}
-	if !(d.Severity > 0 && d.Severity <= 1) { //nolint:staticcheck // also false for NaN
+	if !(d.Severity > 0 && d.Severity <= 1) { // also for NaN
 		d.Severity = 0.5
 	}
 	d.Elapsed = 0

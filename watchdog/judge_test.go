@@ -20,22 +20,21 @@ func finds(d watchdog.Detection) watchdog.Detector {
 	})
 }
 
-var (
-	quiet = watchdog.DetectorFunc(func(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
-		return watchdog.Detection{}, false, nil
-	})
-	fails = watchdog.DetectorFunc(func(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
-		return watchdog.Detection{}, true, errTool
-	})
-	panics = watchdog.DetectorFunc(func(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
-		panic(secret)
-	})
-)
+func quiet(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
+	return watchdog.Detection{}, false, nil
+}
+
+func fails(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
+	return watchdog.Detection{}, true, errTool
+}
+
+func panics(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) { panic(secret) }
 
 // TestJudge shows what detectors, policy and fail mode make of one call.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	custom := finds(watchdog.Detection{})
+	quiet, fails, panics := watchdog.DetectorFunc(quiet), watchdog.DetectorFunc(fails), watchdog.DetectorFunc(panics)
 	open := middleware.FailOpen
 	badPolicy := func(watchdog.Detection) watchdog.Action { panic(secret) }
 	for name, tc := range map[string]struct {
@@ -64,7 +63,7 @@ func TestJudge(t *testing.T) {
 		"panic open":     {[]watchdog.Detector{panics}, nil, open, 0, 0, false, "detector_failed/abstain/proceed"},
 		"policy closed":  {[]watchdog.Detector{custom}, badPolicy, 0, middleware.ReasonDetectorFailed, middleware.VerdictDeny, false, "custom/deny/block detector_failed/deny/block"},
 		"policy open":    {[]watchdog.Detector{custom}, badPolicy, open, 0, 0, false, "custom/abstain/proceed detector_failed/abstain/proceed"},
-		"others advance": {[]watchdog.Detector{fails, panics, custom}, always(watchdog.Escalate), 0, middleware.ReasonCustomDetector, middleware.VerdictEscalate, false, "detector_failed/abstain/block detector_failed/abstain/block custom/escalate/block"},
+		"others advance": {[]watchdog.Detector{fails, panics, custom}, always(watchdog.Escalate), 0, middleware.ReasonCustomDetector, middleware.VerdictEscalate, false, "detector_failed/abstain/block " + "detector_failed/abstain/block custom/escalate/block"},
 		"failure is stricter than a nudge": {[]watchdog.Detector{custom, fails}, always(watchdog.Nudge), 0, middleware.ReasonDetectorFailed,
 			middleware.VerdictDeny, false, "custom/abstain/block detector_failed/deny/block"},
 		"failure is stricter than observing": {[]watchdog.Detector{custom, fails}, always(watchdog.Observe), 0, middleware.ReasonDetectorFailed,
@@ -187,7 +186,7 @@ func TestDetectorOrder(t *testing.T) {
 	dog := newDog(t, watchdog.Config{
 		LoopThreshold: 1, Detectors: detectors, Policy: always(watchdog.Observe), Observer: rec,
 	})
-	detectors[0] = panics // New has a copy
+	detectors[0] = watchdog.DetectorFunc(panics) // New has a copy
 	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
 	ctx, _ := startRun(t.Context(), t)
 	for range 2 {
@@ -198,8 +197,9 @@ func TestDetectorOrder(t *testing.T) {
 	if want := []string{"first", "second", "first", "second"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %v", asked)
 	}
-	want := "cycle/abstain/proceed cycle/abstain/proceed loop/abstain/proceed cycle/abstain/proceed cycle/abstain/proceed"
-	if got := strings.Join(rec.verdicts(), " "); got != want {
+	custom := " " + strings.Repeat("cycle/abstain/proceed ", 2)
+	want := custom + "loop/abstain/proceed" + custom
+	if got := " " + strings.Join(rec.verdicts(), " ") + " "; got != want {
 		t.Errorf("decisions\ngot  %s\nwant %s", got, want)
 	}
 }

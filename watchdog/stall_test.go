@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -523,7 +524,7 @@ func TestStallPolicyFails(t *testing.T) {
 					var wg sync.WaitGroup
 					for i := range 3 { // one policy's end is not the other calls'
 						wg.Go(func() {
-							_, err := tool.Do(ctx, "", fmt.Sprint(i))
+							_, err := tool.Do(ctx, "", strconv.Itoa(i))
 							if closed := mode == middleware.FailClosed; errors.Is(err, middleware.ReasonStalled) != closed || (err != nil) != closed {
 								t.Errorf("got %v", err)
 							}

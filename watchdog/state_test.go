@@ -1,8 +1,8 @@
 package watchdog_test
 
 import (
-	"fmt"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/interlock-go/interlock/middleware"
@@ -36,7 +36,7 @@ func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the
 	for range runs {
 		ctx, run := startRun(t.Context(), t)
 		for i := range calls {
-			if _, err := tool.Do(ctx, "id", fmt.Sprint(i)); err != nil {
+			if _, err := tool.Do(ctx, "id", strconv.Itoa(i)); err != nil {
 				t.Fatal(err)
 			}
 		}

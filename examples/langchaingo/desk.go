@@ -19,7 +19,7 @@ import (
 )
 
 //go:embed orders.csv
-var ordersCSV string //nolint:gochecknoglobals // embedded data
+var ordersCSV string
 
 // desk is what the agent works on: a small orders database and an outbox file,
 // both in the act's temporary folder.

@@ -211,5 +211,5 @@ func actFolder(name, keep string) (dir string, remove func(), err error) {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
+	return ok && term.IsTerminal(int(f.Fd()))
 }

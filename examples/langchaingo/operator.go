@@ -56,7 +56,7 @@ func (s *stack) operator(ctx context.Context, args ...string) error {
 	if err != nil {
 		return fmt.Errorf("this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, args...)
+	cmd := exec.CommandContext(ctx, self, args...) //nolint:gosec // this program itself, with constant arguments
 	cmd.Env = append(os.Environ(), operatorEnv+"=1",
 		"INTERLOCK_STATE="+s.ledger.ledger, "INTERLOCK_ANCHOR="+s.ledger.anchor, "INTERLOCK_KEY_FILE="+s.ledger.key)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard

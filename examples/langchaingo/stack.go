@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tmc/langchaingo/llms"
@@ -176,8 +177,8 @@ func (s *stack) model(primary, secondary misbehave.ScriptFunc) (llms.Model, erro
 
 func (s *stack) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i]())
+	for _, closer := range slices.Backward(s.closers) {
+		errs = append(errs, closer())
 	}
 	s.closers = nil
 

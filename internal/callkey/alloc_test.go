@@ -10,7 +10,7 @@ import (
 )
 
 // The race detector makes pools forget on purpose.
-func TestAllocations(t *testing.T) {
+func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts
 	keys, tool := callkey.New(), ident.MustLabel("lookup_order")
 	for name, f := range map[string]func(){
 		"Call":      func() { keys.Call(tool, `{"order":"A-1007","page": 1.0}`) },

@@ -111,6 +111,7 @@ func (w *scratch) emitString(raw string) {
 // unescape reads the escape at the beginning of s: a rune, or a surrogate
 // without a partner.
 func unescape(s string) (r rune, size int) {
+	const long, pair = len(`\u0000`), 2 * len(`\u0000`)
 	switch s[1] {
 	case 'b':
 		return '\b', 2
@@ -127,19 +128,19 @@ func unescape(s string) (r rune, size int) {
 		return rune(s[1]), 2
 	}
 	r = hexRune(s[2:])
-	if utf16.IsSurrogate(r) && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
-		if pair := utf16.DecodeRune(r, hexRune(s[8:])); pair != utf8.RuneError {
-			return pair, 12
+	if utf16.IsSurrogate(r) && len(s) >= pair && s[long] == '\\' && s[long+1] == 'u' {
+		if whole := utf16.DecodeRune(r, hexRune(s[long+2:])); whole != utf8.RuneError {
+			return whole, pair
 		}
 	}
 
-	return r, 6
+	return r, long
 }
 
 func hexRune(s string) rune {
 	var r rune
 	for i := range 4 {
-		c := s[i] | 0x20
+		c := s[i] | lowerCase
 		if c >= 'a' {
 			c -= 'a' - 10
 		} else {
@@ -163,7 +164,7 @@ func appendUnescaped(dst []byte, raw string) []byte {
 		r, size := unescape(raw[i:])
 		raw = raw[i+size:]
 		if utf16.IsSurrogate(r) {
-			dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
+			dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f) //nolint:gosec,mnd // UTF-8's three bytes
 		} else {
 			dst = utf8.AppendRune(dst, r)
 		}

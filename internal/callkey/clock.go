@@ -1,5 +1,16 @@
 package callkey
 
+// The largest values of the parts of dates and clocks.
+const (
+	lastMonth  = 12
+	lastDay    = 31
+	lastHour   = 23
+	lastSecond = 60 // a leap second
+	lastOffset = 2359
+)
+
+const yearSize = len("-2006")
+
 // dateTime reads a date that begins with a digit, and a clock that is joined to
 // it by a T or, in the form of web server logs, by a colon.
 func dateTime(s []byte, prev byte) int {
@@ -17,7 +28,7 @@ func dateTime(s []byte, prev byte) int {
 // withClock returns the end of a date that ends at n, with its clock if there
 // is one; 0 if the date is a part of a longer word.
 func withClock(s []byte, n int) int {
-	if n+1 < len(s) && (s[n]|0x20 == 't' || s[n] == ':') {
+	if n+1 < len(s) && (s[n]|lowerCase == 't' || s[n] == ':') {
 		if m := clock(s[n+1:], ' '); m > 0 {
 			return n + 1 + m
 		}
@@ -39,12 +50,12 @@ func yearFirst(s []byte) int {
 		return 0
 	}
 	i := 5
-	n := number(s, i, 1, 2, 12)
+	n := number(s, i, 1, 2, lastMonth)
 	if i += n; n == 0 || i >= len(s) || s[i] != sep {
 		return 0
 	}
 	i++
-	n = number(s, i, 1, 2, 31)
+	n = number(s, i, 1, 2, lastDay)
 	if i += n; n == 0 || sep == '.' && goesOn(s, i, '.') {
 		return 0
 	}
@@ -54,7 +65,7 @@ func yearFirst(s []byte) int {
 
 // dayFirst reads 02.01.2006 and 01/02/2006.
 func dayFirst(s []byte, prev byte) int {
-	i := number(s, 0, 1, 2, 31)
+	i := number(s, 0, 1, 2, lastDay)
 	if i == 0 || i >= len(s) || prev == '.' {
 		return 0
 	}
@@ -63,7 +74,7 @@ func dayFirst(s []byte, prev byte) int {
 		return 0
 	}
 	i++
-	n := number(s, i, 1, 2, 31)
+	n := number(s, i, 1, 2, lastDay)
 	if i += n; n == 0 || i >= len(s) || s[i] != sep || !year(s, i+1) {
 		return 0
 	}
@@ -86,7 +97,7 @@ func year(s []byte, i int) bool {
 // dayMonthName reads 2 Jan 2006, 2-Jan-2006 and 02/Jan/2006:15:04:05, with or
 // without the year.
 func dayMonthName(s []byte) int {
-	i := number(s, 0, 1, 2, 31)
+	i := number(s, 0, 1, 2, lastDay)
 	if i == 0 || i >= len(s) || s[i] != ' ' && s[i] != '-' && s[i] != '/' {
 		return 0
 	}
@@ -97,7 +108,7 @@ func dayMonthName(s []byte) int {
 	}
 	i += 1 + n
 	if i < len(s) && s[i] == sep && year(s, i+1) {
-		if end := withClock(s, i+5); end > 0 {
+		if end := withClock(s, i+yearSize); end > 0 {
 			return end
 		}
 	}
@@ -143,7 +154,7 @@ func monthDay(s []byte, i int) int {
 		return 0
 	}
 	i++
-	n := number(s, i, 1, 2, 31)
+	n := number(s, i, 1, 2, lastDay)
 	if i += n; n == 0 || !ends(s, i) || goesOn(s, i, ':') || goesOn(s, i, '.') {
 		return 0
 	}
@@ -151,8 +162,9 @@ func monthDay(s []byte, i int) int {
 	if k < len(s) && s[k] == ',' {
 		k++
 	}
-	if k < len(s) && s[k] == ' ' && year(s, k+1) && ends(s, k+5) && !goesOn(s, k+5, '-') && !goesOn(s, k+5, '/') && !goesOn(s, k+5, '.') {
-		return k + 5
+	if k < len(s) && s[k] == ' ' && year(s, k+1) && ends(s, k+yearSize) &&
+		!goesOn(s, k+yearSize, '-') && !goesOn(s, k+yearSize, '/') && !goesOn(s, k+yearSize, '.') {
+		return k + yearSize
 	}
 
 	return i
@@ -174,7 +186,7 @@ func nameAt(s []byte, names []string) int {
 		return 0
 	}
 	for _, name := range names {
-		if s[0] != name[0] || s[1]|0x20 != name[1] || s[2]|0x20 != name[2] {
+		if s[0] != name[0] || s[1]|lowerCase != name[1] || s[2]|lowerCase != name[2] {
 			continue
 		}
 		if ends(s, 3) {
@@ -184,7 +196,7 @@ func nameAt(s []byte, names []string) int {
 			continue
 		}
 		n := 3
-		for n < len(name) && s[n]|0x20 == name[n] {
+		for n < len(name) && s[n]|lowerCase == name[n] {
 			n++
 		}
 		if n == len(name) {
@@ -197,7 +209,7 @@ func nameAt(s []byte, names []string) int {
 
 // clock reads 15:04, 15:04:05, fractions, am and pm, Z and offsets.
 func clock(s []byte, prev byte) int {
-	i := number(s, 0, 1, 2, 23)
+	i := number(s, 0, 1, 2, lastHour)
 	if i == 0 || prev == ':' || prev == '.' {
 		return 0
 	}
@@ -228,7 +240,7 @@ func clock(s []byte, prev byte) int {
 // sexagesimal returns the end of a colon and two digits below 60 (61 for leap
 // seconds) at i, or 0.
 func sexagesimal(s []byte, i int) int {
-	if i >= len(s) || s[i] != ':' || number(s, i+1, 2, 2, 60) == 0 {
+	if i >= len(s) || s[i] != ':' || number(s, i+1, 2, 2, lastSecond) == 0 {
 		return 0
 	}
 
@@ -253,7 +265,7 @@ func halfDay(s []byte, i int) int {
 	if i < len(s) && s[i] == ' ' {
 		i++
 	}
-	if i+1 < len(s) && (s[i]|0x20 == 'a' || s[i]|0x20 == 'p') && s[i+1]|0x20 == 'm' && ends(s, i+2) {
+	if i+1 < len(s) && (s[i]|lowerCase == 'a' || s[i]|lowerCase == 'p') && s[i+1]|lowerCase == 'm' && ends(s, i+2) {
 		return i + 2
 	}
 
@@ -265,10 +277,10 @@ func zone(s []byte, i int) int {
 	if i >= len(s) {
 		return i
 	}
-	if s[i]|0x20 == 'z' {
+	if s[i]|lowerCase == 'z' {
 		return i + 1
 	}
-	if s[i] != '+' && s[i] != '-' || number(s, i+1, 2, 2, 23) == 0 && number(s, i+1, 4, 4, 2359) == 0 {
+	if s[i] != '+' && s[i] != '-' || number(s, i+1, 2, 2, lastHour) == 0 && number(s, i+1, 4, 4, lastOffset) == 0 {
 		return i
 	}
 	end := i + 1 + digitRun(s, i+1, 4)

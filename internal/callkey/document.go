@@ -189,8 +189,9 @@ func (d *document) close(number, base, end int) int {
 	first := len(d.members)
 	d.members = append(d.members, own...)
 	d.open = d.open[:base]
-	d.objects[number] = object{ //nolint:gosec // bounded by parse and full
-		first: uint32(first), count: uint32(len(own)), end: uint32(end), next: uint32(len(d.objects)),
+	d.objects[number] = object{
+		first: uint32(first), count: uint32(len(own)), //nolint:gosec // bounded by full
+		end: uint32(end), next: uint32(len(d.objects)), //nolint:gosec // bounded by parse and full
 	}
 	clear(own)
 
@@ -282,4 +283,7 @@ func numberEnd(s string, i int) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+// lowerCase is the bit that makes an ASCII letter lower case.
+const lowerCase = 0x20
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|lowerCase && c|lowerCase <= 'f' }

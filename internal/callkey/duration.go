@@ -70,7 +70,9 @@ func amount(s []byte, i int) int {
 		i += 4
 	}
 	if i+1 < len(s) && s[i] == '.' && isDigit(s[i+1]) {
-		for i++; i < len(s) && isDigit(s[i]); i++ {
+		i++
+		for i < len(s) && isDigit(s[i]) {
+			i++
 		}
 	}
 

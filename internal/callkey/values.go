@@ -166,13 +166,18 @@ func (v *argValues) match(line string, i int) (n int, mark byte) {
 }
 
 // wholeWord reports whether line[i:j] is not a part of a longer word or number.
+// A point between a digit and whatever belongs to a word, or stood for one, is
+// inside of a number.
 func wholeWord(line string, i, j int) bool {
-	if isWord(line[i]) && i > 0 && (isWord(line[i-1]) || line[i-1] == '.' && i > 1 && isDigit(line[i]) && isDigit(line[i-2])) {
-		return false
+	if i > 0 && isWord(line[i]) {
+		before := line[i-1]
+		if isWord(before) || before == '.' && isDigit(line[i]) && i > 1 && isWordOrMark(line[i-2]) {
+			return false
+		}
 	}
-	last := line[j-1]
-	if isWord(last) && j < len(line) {
-		if isWord(line[j]) || line[j] == '.' && isDigit(last) && j+1 < len(line) && isDigit(line[j+1]) {
+	if last := line[j-1]; j < len(line) && isWord(last) {
+		after := line[j]
+		if isWord(after) || after == '.' && isDigit(last) && j+1 < len(line) && isWordOrMark(line[j+1]) {
 			return false
 		}
 	}
@@ -180,7 +185,11 @@ func wholeWord(line string, i, j int) bool {
 	return true
 }
 
+func isWordOrMark(c byte) bool {
+	return isWord(c) || c == markVolatile || markValue <= c && c < markValue+maxValues
+}
+
 // isWord reports whether c is a letter, a digit, or part of a rune beyond ASCII.
 func isWord(c byte) bool {
-	return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+	return isDigit(c) || 'a' <= c|lowerCase && c|lowerCase <= 'z' || c >= 0x80
 }

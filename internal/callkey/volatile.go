@@ -74,7 +74,7 @@ func volatileAt(s []byte, prev byte) int {
 	if n := namedDate(s); n > 0 {
 		return n
 	}
-	if s[0]|0x20 == 't' && len(s) > 1 && isDigit(s[1]) {
+	if s[0]|lowerCase == 't' && len(s) > 1 && isDigit(s[1]) {
 		if n := clock(s[1:], prev); n > 0 {
 			return 1 + n
 		}
@@ -91,7 +91,7 @@ func ends(s []byte, n int) bool { return n >= len(s) || !isWord(s[n]) }
 
 // goesOn reports whether sep stands at n and a further word or mark behind it.
 func goesOn(s []byte, n int, sep byte) bool {
-	return n+1 < len(s) && s[n] == sep && (isWord(s[n+1]) || s[n+1] < ' ')
+	return n+1 < len(s) && s[n] == sep && isWordOrMark(s[n+1])
 }
 
 // digitRun returns how many digits stand at i, at most most+1.
@@ -161,7 +161,7 @@ func longHex(s []byte, _ byte) int {
 
 func pointer(s []byte, _ byte) int {
 	const shortest = 8
-	if len(s) < 2+shortest || s[0] != '0' || s[1]|0x20 != 'x' {
+	if len(s) < 2+shortest || s[0] != '0' || s[1]|lowerCase != 'x' {
 		return 0
 	}
 	n := 2
@@ -175,6 +175,12 @@ func pointer(s []byte, _ byte) int {
 	return n
 }
 
+const (
+	lastOctet  = 255
+	lastPort   = 65535
+	portDigits = 5
+)
+
 func addressIPv4(s []byte, prev byte) int {
 	if prev == '.' {
 		return 0
@@ -187,7 +193,7 @@ func addressIPv4(s []byte, prev byte) int {
 			}
 			i++
 		}
-		n := number(s, i, 1, 3, 255)
+		n := number(s, i, 1, 3, lastOctet)
 		if n == 0 {
 			return 0
 		}
@@ -226,7 +232,7 @@ func port(s []byte, i int) int {
 	if i >= len(s) || s[i] != ':' {
 		return 0
 	}
-	n := number(s, i+1, 1, 5, 65535)
+	n := number(s, i+1, 1, portDigits, lastPort)
 	if n == 0 {
 		return 0
 	}

@@ -128,7 +128,7 @@ func (a *app) settings() {
 }
 
 // errUsage is the answer to everything that the command parser objects to.
-var errUsage = admission.ErrInvalidControlMetadata //nolint:errname // a sentinel of admission under the name it has here
+var errUsage = admission.ErrInvalidControlMetadata
 
 // answer is what init, status, stop and resume print.
 type answer struct {
@@ -177,7 +177,7 @@ func printError(w io.Writer, err error) {
 	if _, ok := err.(stopError); ok { //nolint:errorlint // made by the stop command itself
 		f.Admission = "may_still_be_open"
 	}
-	_ = json.NewEncoder(w).Encode(f) // nobody is left to tell
+	_ = json.NewEncoder(w).Encode(f) //nolint:errchkjson // nobody is left to tell
 }
 
 // codeOf takes only errors of the library; the rest are the command parser's.

@@ -33,6 +33,7 @@ func (x *exchange) answer() {
 	case FaultHang:
 		x.hang()
 		return
+	default: // the others come later in the answer
 	}
 	vendor := x.request.Vendor
 	switch {
@@ -64,6 +65,7 @@ func (x *exchange) plain(contentType, body string) {
 		promised, sent = cut, cut
 	case FaultMalformedEvent:
 		promised, sent = len(body)/2, len(body)/2
+	default: // whole
 	}
 	x.head(contentType, strconv.Itoa(promised))
 	if x.reply.DelayFirst > 0 && (!x.flush() || !x.pause(x.reply.DelayFirst)) {

@@ -107,7 +107,7 @@ func (r *anthropicRequest) check(request *Request) Violation {
 func checkTurns(turns []anthropicTurn, tools bool) Violation {
 	calls, all := newLedger(), map[string]bool{}
 	for i, turn := range turns {
-		v := NoViolation
+		var v Violation
 		switch turn.role {
 		case "user":
 			v = turn.checkUser(calls)

@@ -84,7 +84,7 @@ func (s *Server) ask(request Request) (reply Reply, answer Answer) {
 	script := s.script
 	s.mu.Unlock()
 	if script == nil {
-		return defaultReply, AnswerScripted
+		return Reply{Text: "ok"}, AnswerScripted
 	}
 	defer func() {
 		if recover() != nil {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/interlock-go/interlock/internal/misbehave"
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
+
+	"github.com/interlock-go/interlock/internal/misbehave"
 )
 
 func ExampleStart() {

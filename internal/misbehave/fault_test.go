@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/interlock-go/interlock/internal/misbehave"
 	"github.com/tmc/langchaingo/llms"
+
+	"github.com/interlock-go/interlock/internal/misbehave"
 )
 
 // seen is what a client reports: the text, or a part of the error.
@@ -250,7 +251,7 @@ func TestHeaders(t *testing.T) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	diff(t, []string{"7", "x/y", "req_0"}, []string{
-		response.Header.Get("Retry-After"), response.Header.Get("Content-Type"), response.Header.Get("X-Request-Id"),
+		response.Header.Get("Retry-After"), response.Header.Get("Content-Type"), response.Header.Get("X-Request-ID"),
 	})
 }
 

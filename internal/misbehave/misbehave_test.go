@@ -9,17 +9,19 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/interlock-go/interlock/internal/misbehave"
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/anthropic"
 	"github.com/tmc/langchaingo/llms/openai"
 	"go.uber.org/goleak"
+
+	"github.com/interlock-go/interlock/internal/misbehave"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -221,7 +223,7 @@ func TestSecondTurn(t *testing.T) {
 			t.Fatalf("first turn %+v", turn)
 		}
 		call := turn.Calls[0]
-		history := append(question[:len(question):len(question)],
+		history := append(slices.Clip(question), //nolint:gocritic // a copy, by Clip
 			llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{
 				ID: call.ID, Type: "function", FunctionCall: &llms.FunctionCall{Name: call.Name, Arguments: call.Arguments},
 			}}},

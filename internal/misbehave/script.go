@@ -49,8 +49,6 @@ func (q *sequence) Reply(r Request) Reply {
 	case len(q.replies) > 0:
 		return q.replies[len(q.replies)-1]
 	default:
-		return defaultReply
+		return Reply{Text: "ok"}
 	}
 }
-
-var defaultReply = Reply{Text: "ok"}

@@ -1,6 +1,9 @@
 package misbehave
 
-import "slices"
+import (
+	"net/http"
+	"slices"
+)
 
 // Violation is a rule of the protocol that a request breaks.
 type Violation string
@@ -51,7 +54,7 @@ func Violations() []Violation {
 
 // sentences are worded like the vendors' own, because classifiers in the field read such texts. They are fixed: what
 // the request says is not repeated.
-var sentences = map[Violation]string{
+var sentences = map[Violation]string{ //nolint:gochecknoglobals,gosec // compiled table; no credential among them
 	AuthMissing:            "You didn't provide an API key.",
 	VersionMissing:         "anthropic-version: header is required",
 	BadJSON:                "We could not parse the JSON body of your request.",
@@ -84,9 +87,9 @@ var sentences = map[Violation]string{
 
 func (v Violation) status() int {
 	if v == AuthMissing {
-		return 401
+		return http.StatusUnauthorized
 	}
-	return 400
+	return http.StatusBadRequest
 }
 
 // reply is the refusal that goes to the client. The code is added for whoever reads a failed test.
