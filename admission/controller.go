@@ -139,15 +139,15 @@ func (c *Controller) read(ctx context.Context) reading {
 			return c.distrust(ctx, head, err)
 		}
 		if v == nil || v.head != head {
-			if v, err = c.follow(ctx, v, head); err != nil {
+			if v, err = c.follow(ctx, v, head, before); err != nil {
 				return c.distrust(ctx, Head{}, err)
 			}
 		}
 		if r, ok := c.settle(before, v); ok {
 			return r
 		}
-		// Another check saw more while this one was reading: read again, so that
-		// what is older than something already seen is never the answer.
+		// Another check or transition saw more while this one was reading: read
+		// again, so that what is older than something seen is never the answer.
 	}
 }
 
@@ -159,8 +159,10 @@ func (c *Controller) snapshot() (Head, *view) {
 }
 
 // follow returns the state at head, from the receipts after v. They have to
-// link v to head, so that a state is never put together from two histories.
-func (c *Controller) follow(ctx context.Context, v *view, head Head) (*view, error) {
+// link v to head, and to pass through mark on the way: a state is never put
+// together from two histories, and a longer history without what was seen
+// before is not the continuation of it.
+func (c *Controller) follow(ctx context.Context, v *view, head, mark Head) (*view, error) {
 	if v == nil || v.head.Generation >= head.Generation {
 		v = &view{} // also when the head moved back: the mark decides, not this
 	} else {
@@ -175,7 +177,7 @@ func (c *Controller) follow(ctx context.Context, v *view, head Head) (*view, err
 			return nil, fail(middleware.ReasonUntrustedState, nil)
 		}
 		for _, r := range page[:min(uint64(len(page)), head.Generation-v.head.Generation)] {
-			if !v.apply(r) {
+			if !v.apply(r) || v.head.Generation == mark.Generation && v.head != mark {
 				return nil, fail(middleware.ReasonUntrustedState, nil)
 			}
 		}
@@ -188,17 +190,18 @@ func (c *Controller) follow(ctx context.Context, v *view, head Head) (*view, err
 }
 
 // settle compares what was read with what is known. before is the mark of the
-// moment at which reading began. It is not ok if the mark has passed v since.
+// moment at which reading began. It is not ok if the mark has moved since, to
+// something that v has not been compared with.
 func (c *Controller) settle(before Head, v *view) (reading, bool) {
 	k := &c.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case v.head.Generation < before.Generation, v.head.Generation == k.mark.Generation && v.head.Digest != k.mark.Digest:
+	case v.head.Generation < before.Generation, v.head.Generation == before.Generation && v.head != before:
 		k.last = middleware.ReasonUntrustedState
 
 		return reading{reason: k.last, generation: k.mark.Generation}, true
-	case v.head.Generation < k.mark.Generation:
+	case k.mark != before && k.mark != v.head:
 		return reading{}, false
 	}
 	k.mark, k.view, k.last = v.head, v, v.global.reason()

@@ -205,6 +205,18 @@ func TestGoingBack(t *testing.T) {
 		stop(t, other, admission.Workflow(billing))
 		untrusted(t, c, 3)
 	})
+	t.Run("after an own stop", func(t *testing.T) {
+		t.Parallel()
+		s, c := setup(t) // it has not read since it recorded generation 3
+		s.set(func() { s.receipts = s.receipts[:2] })
+		other := newController(t, s)
+		enable(t, other, global)
+		enable(t, other, global)
+		wantErr(t, c.Check(t.Context(), preview(t, other, refunds)), admission.ErrUntrustedState)
+		if st := newController(t, s).Status(t.Context(), global); st.State != admission.Enabled {
+			t.Errorf("%+v", st)
+		}
+	})
 	t.Run("preview ahead", func(t *testing.T) {
 		t.Parallel()
 		_, c := setup(t)

@@ -30,7 +30,7 @@ var (
 func (s *SQLiteStore) readAll(ctx context.Context) (*view, error) {
 	var v *view
 	err := s.reading(ctx, func(k *conn) (err error) {
-		v, err = s.load(ctx, k)
+		v, err = s.load(ctx, k, nil)
 
 		return err
 	})
@@ -91,7 +91,8 @@ func (s *SQLiteStore) reading(ctx context.Context, f func(k *conn) error) error 
 
 // load verifies everything that a connection sees in its transaction: schema and
 // journal mode of both files, every receipt in its place, and last the anchor.
-func (s *SQLiteStore) load(ctx context.Context, k *conn) (*view, error) {
+// seen, unless it is nil, is told of every head on the way.
+func (s *SQLiteStore) load(ctx context.Context, k *conn, seen func(Head)) (*view, error) {
 	if err := k.checkSchema(ctx, "main", "receipts", ledgerSchema); err != nil {
 		return nil, err
 	}
@@ -105,6 +106,9 @@ func (s *SQLiteStore) load(ctx context.Context, k *conn) (*view, error) {
 		}
 		if r.Generation == 1 && !s.pin.IsZero() && v.head.Digest != s.pin {
 			return errPin
+		}
+		if seen != nil {
+			seen(v.head)
 		}
 
 		return nil
@@ -165,14 +169,14 @@ func (s *SQLiteStore) receipts(ctx context.Context, k *conn, after uint64, limit
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var generation int64
+		var generation uint64
 		var kind string
 		var document sql.RawBytes
 		if err := rows.Scan(&generation, &kind, &document); err != nil {
 			return err
 		}
 		r, ok := parseReceipt(string(document))
-		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || r.Generation != uint64(generation) {
+		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || r.Generation != generation {
 			return errReceipt
 		}
 		if !sign.verify(r) {
@@ -189,7 +193,7 @@ func (s *SQLiteStore) receipts(ctx context.Context, k *conn, after uint64, limit
 // anchorHead reads the one row of an anchor and verifies its signature.
 func (k *conn) anchorHead(ctx context.Context, table string, key Key) (Head, error) {
 	var h Head
-	var rows, generation int64
+	var rows, generation uint64
 	var digest, signature string
 	if err := k.row(ctx, "SELECT count(*) FROM "+table).Scan(&rows); err != nil {
 		return h, err
@@ -200,10 +204,10 @@ func (k *conn) anchorHead(ctx context.Context, table string, key Key) (Head, err
 	if err != nil {
 		return h, err
 	}
-	if rows != 1 || generation < 1 {
+	if rows != 1 || generation == 0 {
 		return h, errAnchor
 	}
-	h.Generation = uint64(generation)
+	h.Generation = generation
 	if h.Digest, err = ident.ParseDigest(digest); err != nil {
 		return Head{}, err
 	}

@@ -571,8 +571,10 @@ func TestConcurrent(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			c := d.controller(t)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
 			for range 5 {
-				st, err := c.Stop(context.Background(), admission.Transition{Scope: admission.Workflow(refunds)})
+				st, err := c.Stop(ctx, admission.Transition{Scope: admission.Workflow(refunds)})
 				if err != nil {
 					t.Error(err)
 
@@ -627,12 +629,22 @@ func TestAppend(t *testing.T) {
 	if now := must(s.Head(t.Context())); now != head {
 		t.Errorf("%v became %v", head, now)
 	}
+	halt := good
+	halt.State, halt.Reason = admission.Stopped, admission.EmergencyStop
+	_, err = s.Append(t.Context(), admission.Head{Generation: 1, Digest: ident.DigestOf(nil)}, halt)
+	wantErr(t, err, admission.ErrStaleGeneration) // a stop, but after something that never was
 	r, err := s.Append(t.Context(), head, good)
 	if err != nil || r.Generation != 2 || r.Previous != head.Digest {
 		t.Errorf("%+v %v", r, err)
 	}
 	if got := must(s.Receipts(t.Context(), 1, 10)); len(got) != 1 || got[0] != r {
 		t.Errorf("%+v", got)
+	}
+	// An enable has to know what it follows; a stop need not know the last of it.
+	_, err = s.Append(t.Context(), head, good)
+	wantErr(t, err, admission.ErrStaleGeneration)
+	if late, err := s.Append(t.Context(), head, halt); err != nil || late.Generation != 3 || late.Previous != r.Digest() {
+		t.Errorf("%+v %v", late, err)
 	}
 	if got := must(s.Receipts(t.Context(), 0, 1)); len(got) != 1 || got[0].Generation != 1 {
 		t.Errorf("%+v", got)

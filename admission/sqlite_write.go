@@ -66,14 +66,15 @@ func (s *SQLiteStore) commit(ctx context.Context, deadline time.Time, after Head
 	if err := k.syncExtra(ctx); err != nil {
 		return Receipt{}, err
 	}
-	if err := k.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := retry(ctx, deadline, func() error { return k.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		return Receipt{}, err
 	}
-	v, err := s.load(ctx, k)
+	recorded := false
+	v, err := s.load(ctx, k, func(h Head) { recorded = recorded || h == after })
 	if err != nil {
 		return Receipt{}, err
 	}
-	if v.head != after {
+	if v.head != after && (e.State != Stopped || !recorded) {
 		return Receipt{}, fail(middleware.ReasonStaleGeneration, nil)
 	}
 	r, err := s.next(v, e)

@@ -39,8 +39,10 @@ type Store interface {
 	// signatures verified. The caller checks that they link up with a head.
 	Receipts(ctx context.Context, after uint64, limit int) ([]Receipt, error)
 	// Append records e as the receipt that follows after, and nothing if after
-	// is not the head any more (stale_generation). When it returns nil the
-	// receipt is durable. It waits for locks until ctx is done.
+	// is not the head any more (stale_generation). For a stop it should be enough
+	// that after is one of the receipts: then e follows the head of that moment,
+	// and no number of other transitions can keep a stop out. When it returns nil
+	// the receipt is durable. It waits for locks until ctx is done.
 	Append(ctx context.Context, after Head, e Entry) (Receipt, error)
 	// Close lets go of the store. It fails closed from then on.
 	Close() error

@@ -109,17 +109,18 @@ func (c *Controller) attempt(ctx context.Context, t Transition, to State) (Statu
 	if err != nil {
 		return Status{}, err
 	}
-	v := r.view.clone()
-	if !v.apply(receipt) {
+	head := Head{Generation: receipt.Generation, Digest: receipt.Digest()}
+	if head.Generation <= r.view.head.Generation {
 		return Status{}, fail(middleware.ReasonUntrustedState, nil)
 	}
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
-	if v.head.Generation > c.known.mark.Generation {
-		c.known.mark, c.known.view, c.known.last = v.head, v, v.global.reason()
+	c.known.raise(head) // a later check cannot see less
+	if t.Scope.IsGlobal() {
+		c.known.last = to.reason()
 	}
 
-	return statusOf(v, t.Scope), nil
+	return Status{Scope: t.Scope, State: to, Reason: to.reason(), Generation: head.Generation, Digest: head.Digest}, nil
 }
 
 func (c *Controller) append(ctx context.Context, after Head, e Entry) (r Receipt, err error) {

@@ -240,14 +240,17 @@ func TestRace(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	t.Run("stop goes on", func(t *testing.T) {
-		t.Parallel()
-		_, c := race(t)
-		st, err := c.Stop(t.Context(), admission.Transition{Scope: admission.Workflow(refunds)})
-		if err != nil || st.Generation != 3 {
-			t.Errorf("%+v, %v", st, err)
-		}
-	})
+	for name, strict := range map[string]bool{"stop goes before": false, "stop tries again": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := race(t)
+			s.strict = strict
+			st, err := c.Stop(t.Context(), admission.Transition{Scope: admission.Workflow(refunds)})
+			if err != nil || st.Generation != 3 || st != c.Status(t.Context(), admission.Workflow(refunds)) {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
 }
 
 func TestStopUntilDeadline(t *testing.T) {

@@ -462,6 +462,27 @@ func TestCallersDeadlineIsNoTimeout(t *testing.T) {
 	})
 }
 
+// slowTimer is a context whose deadline has come before its timer has fired.
+type slowTimer struct {
+	context.Context
+
+	at time.Time
+}
+
+func (c slowTimer) Deadline() (time.Time, bool) { return c.at, true }
+
+func TestCallersDeadlineWinsAgainstItsOwnTimer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		second := does(says("backup"))
+		m := build(t, fallback.Config{Candidates: list(does(hangs), second), AttemptTimeout: time.Second})
+		_, err := text(slowTimer{t.Context(), time.Now().Add(time.Second)}, m)
+		if classOf(t, err) != fallback.ClassCanceled || !errors.Is(err, context.DeadlineExceeded) || second.calls.Load() != 0 {
+			t.Errorf("got %v, %d calls", err, second.calls.Load())
+		}
+	})
+}
+
 // A client that ignores its context is left behind, and counted until it ends.
 func TestDeafClient(t *testing.T) {
 	t.Parallel()

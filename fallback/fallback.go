@@ -86,8 +86,8 @@ const (
 // Model is an [llms.Model] over an ordered list of candidates, and the innermost handler of a model chain. It is safe
 // for concurrent use.
 //
-// A healthy call costs about 2 µs and 13 allocations more than the bare model; half of that is the limit of the attempt.
-// Judging the arguments in a history costs about 0.1 µs per call that it holds (BenchmarkHandle).
+// A healthy call costs about 1.5 µs and 13 allocations more than the bare model, and reading the arguments in its history
+// about 0.07 µs per tool call that it holds (BenchmarkHandle).
 type Model struct {
 	cfg        Config
 	candidates []*candidate

@@ -453,7 +453,7 @@ func TestDenialPassesThroughAsItIs(t *testing.T) {
 		},
 	})
 	_, err := text(t.Context(), m)
-	if err != error(denial) { //nolint:errorlint // the very same
+	if err != error(denial) {
 		t.Fatalf("got %v", err)
 	}
 	if second.calls.Load() != 0 || m.Active().String() != "primary" {

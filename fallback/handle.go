@@ -301,6 +301,9 @@ func (m *Model) verdictOf(index int, e ended) verdict {
 
 func canceled(ctx context.Context, c *candidate, e ended) error {
 	causes := causesOf(ctx.Err())
+	if len(causes) == 0 && over(ctx) {
+		causes = causesOf(context.DeadlineExceeded) // its timer has only not fired yet
+	}
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() { //nolint:errorlint // the very same error
 		causes = append(causes, cause)
 	}

@@ -159,6 +159,23 @@ func TestReasoningIsStreamed(t *testing.T) {
 	}
 }
 
+// Reasoning is no answer: what is held back stays so, and the call may move on.
+func TestReasoningReleasesNothing(t *testing.T) {
+	t.Parallel()
+	var texts []string
+	thoughts := 0
+	m := build(t, fallback.Config{Candidates: list(does(streams(fails(status(500)), delta, "~hm")), does(streams(says("B"), "B")))})
+	_, err := m.GenerateContent(t.Context(), hello(), offered(), collect(&texts),
+		llms.WithStreamingReasoningFunc(func(_ context.Context, reasoning, _ []byte) error {
+			thoughts += len(reasoning)
+
+			return nil
+		}))
+	if err != nil || strings.Join(texts, "|") != "B" || thoughts != len("hm") {
+		t.Errorf("got %v, %q, %d", err, texts, thoughts)
+	}
+}
+
 func TestCallerStopsTheStream(t *testing.T) {
 	t.Parallel()
 	own := errors.New("enough " + secret)

@@ -75,7 +75,7 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Is reports whether target is an Error with the same code.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // Is is asked per link of the chain
+	t, ok := target.(*Error)
 
 	return ok && t.code == e.code
 }

@@ -173,6 +173,7 @@ func BenchmarkPerRunGet(b *testing.B) {
 // A run from start to end, with one state.
 func BenchmarkRun(b *testing.B) {
 	_, given := start(b, middleware.RunConfig{})
+	w := workflow()
 	for name, id := range map[string]ident.RunID{"id-given": given.ID(), "id-drawn": {}} {
 		b.Run(name, func(b *testing.B) {
 			slot := &middleware.PerRun[state]{
@@ -182,7 +183,7 @@ func BenchmarkRun(b *testing.B) {
 			ctx := b.Context()
 			b.ReportAllocs()
 			for b.Loop() {
-				_, r, err := middleware.StartRun(ctx, middleware.RunConfig{ID: id, Workflow: workflow()})
+				_, r, err := middleware.StartRun(ctx, middleware.RunConfig{ID: id, Workflow: w})
 				if err != nil {
 					b.Fatal(err)
 				}

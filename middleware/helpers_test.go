@@ -30,34 +30,34 @@ type (
 
 func workflow() ident.WorkflowID { return ident.MustWorkflowID("workflow:org.example/refunds@1.0.0") }
 
-func start(t testing.TB, cfg middleware.RunConfig) (context.Context, *middleware.Run) {
-	t.Helper()
+func start(tb testing.TB, cfg middleware.RunConfig) (context.Context, *middleware.Run) {
+	tb.Helper()
 
-	return startIn(t.Context(), t, cfg)
+	return startIn(tb.Context(), tb, cfg)
 }
 
-func startIn(ctx context.Context, t testing.TB, cfg middleware.RunConfig) (context.Context, *middleware.Run) {
-	t.Helper()
+func startIn(ctx context.Context, tb testing.TB, cfg middleware.RunConfig) (context.Context, *middleware.Run) {
+	tb.Helper()
 	if cfg.Workflow.IsZero() {
 		cfg.Workflow = workflow()
 	}
 	ctx, r, err := middleware.StartRun(ctx, cfg)
 	if err != nil {
-		t.Fatalf("StartRun: %v", err)
+		tb.Fatalf("StartRun: %v", err)
 	}
-	t.Cleanup(func() { r.End() })
+	tb.Cleanup(func() { r.End() })
 
 	return ctx, r
 }
 
-func newTool(t testing.TB, cfg middleware.ToolConfig, fn toolHandler) *middleware.GuardedTool {
-	t.Helper()
+func newTool(tb testing.TB, cfg middleware.ToolConfig, fn toolHandler) *middleware.GuardedTool {
+	tb.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "probe"
 	}
 	tool, err := middleware.NewTool(cfg, fn)
 	if err != nil {
-		t.Fatalf("NewTool: %v", err)
+		tb.Fatalf("NewTool: %v", err)
 	}
 
 	return tool
@@ -72,16 +72,16 @@ func failing(err error) toolHandler {
 }
 
 // capture gives the call that a registered tool makes.
-func capture(t testing.TB, cfg middleware.ToolConfig, input string) *toolCall {
-	t.Helper()
+func capture(tb testing.TB, cfg middleware.ToolConfig, input string) *toolCall {
+	tb.Helper()
 	var got *toolCall
-	ctx, _ := start(t, middleware.RunConfig{})
-	if _, err := newTool(t, cfg, func(_ context.Context, call *toolCall) (*toolResult, error) {
+	ctx, _ := start(tb, middleware.RunConfig{})
+	if _, err := newTool(tb, cfg, func(_ context.Context, call *toolCall) (*toolResult, error) {
 		got = call
 
 		return &toolResult{}, nil
 	}).Do(ctx, "id", input); err != nil {
-		t.Fatalf("Do: %v", err)
+		tb.Fatalf("Do: %v", err)
 	}
 
 	return got
@@ -127,11 +127,11 @@ func prompt(text string) []llms.MessageContent {
 	return []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, text)}
 }
 
-func wrapModel(t testing.TB, m llms.Model, cfg middleware.ModelConfig) llms.Model {
-	t.Helper()
+func wrapModel(tb testing.TB, m llms.Model, cfg middleware.ModelConfig) llms.Model {
+	tb.Helper()
 	w, err := middleware.WrapModel(m, cfg)
 	if err != nil {
-		t.Fatalf("WrapModel: %v", err)
+		tb.Fatalf("WrapModel: %v", err)
 	}
 
 	return w
@@ -159,25 +159,25 @@ func (r *recorder) all() []middleware.Decision {
 func verbs() []string { return []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%T%v"} }
 
 // contentFree fails the test if err shows the secret in any form of printing.
-func contentFree(t testing.TB, err error) {
-	t.Helper()
+func contentFree(tb testing.TB, err error) {
+	tb.Helper()
 	for _, verb := range verbs() {
 		args := []any{err}
 		if verb == "%T%v" {
 			args = append(args, err)
 		}
 		if s := fmt.Sprintf(verb, args...); strings.Contains(s, "SECRET") {
-			t.Errorf("%s shows content: %s", verb, s)
+			tb.Errorf("%s shows content: %s", verb, s)
 		}
 	}
 }
 
-func wantReason(t testing.TB, err error, want middleware.Reason) {
-	t.Helper()
+func wantReason(tb testing.TB, err error, want middleware.Reason) {
+	tb.Helper()
 	if !errors.Is(err, want) || middleware.ReasonOf(err) != want {
-		t.Errorf("got %v (reason %v), want %v", err, middleware.ReasonOf(err), want)
+		tb.Errorf("got %v (reason %v), want %v", err, middleware.ReasonOf(err), want)
 	}
-	contentFree(t, err)
+	contentFree(tb, err)
 }
 
 // apart runs f on a goroutine of its own, so that a Goexit in f ends only that.

@@ -34,8 +34,8 @@ type (
 // with [ReasonNilHandler]: a part that went missing must not open the way.
 //
 // Go cannot look into functions, so the order of a hand-made chain is checked
-// at its first call: see [Stage]. Ten layers cost as much as ten hand-nested
-// calls and allocate nothing (BenchmarkChain).
+// at its first call: see [Stage]. Ten layers cost about 1.3 times as much as ten
+// hand-nested calls and allocate nothing (BenchmarkChain).
 func Chain[In, Out any](layers ...Middleware[In, Out]) Middleware[In, Out] {
 	layers = slices.Clone(layers) // a slice that was spread stays the caller's
 

@@ -44,7 +44,7 @@ func TestWrapModel(t *testing.T) {
 			t.Errorf("%s: a reasoning model: %v", tc.name, ok)
 		}
 		ctx, _ := start(t, middleware.RunConfig{})
-		if out, err := w.Call(ctx, "q"); err != nil || out != "a" {
+		if out, err := w.Call(ctx, "q"); err != nil || out != "a" { //nolint:staticcheck // older programs use it
 			t.Errorf("%s: got %q, %v", tc.name, out, err)
 		}
 		if again, err := middleware.WrapModel(w, middleware.ModelConfig{}); again != nil || !errors.Is(err, middleware.ReasonAlreadyWrapped) {
@@ -127,7 +127,7 @@ func TestModelPanics(t *testing.T) {
 		panic(secret)
 	}), middleware.ModelConfig{})
 	ctx, _ := start(t, middleware.RunConfig{})
-	out, err := w.Call(ctx, "q")
+	out, err := llms.GenerateFromSinglePrompt(ctx, w, "q")
 	if out != "" {
 		t.Errorf("got %q", out)
 	}

@@ -54,6 +54,7 @@ func (t *GuardedTool) Observation(ctx context.Context, err error) (text string, 
 		return "", false // of a nested run too: somebody has to repair it
 	case 0:
 		reason = ReasonToolFailed
+	default:
 	}
 	if text, ok := t.released(err); ok {
 		return text, true

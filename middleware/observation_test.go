@@ -205,11 +205,11 @@ func TestObservationSentences(t *testing.T) {
 	}
 }
 
-func released(t testing.TB, text string) string {
-	t.Helper()
-	got, ok := newTool(t, middleware.ToolConfig{}, echo).Observation(t.Context(), observable{text})
+func released(tb testing.TB, text string) string {
+	tb.Helper()
+	got, ok := newTool(tb, middleware.ToolConfig{}, echo).Observation(tb.Context(), observable{text})
 	if !ok {
-		t.Fatal("not released")
+		tb.Fatal("not released")
 	}
 
 	return got

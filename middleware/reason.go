@@ -180,7 +180,7 @@ func Reasons() []Reason { return enumAll(ReasonOK, reasonEnd) }
 func ParseReason(code string) (Reason, bool) {
 	for r, name := range reasonNames {
 		if name == code && name != "" {
-			return Reason(r), true //nolint:gosec // the table has fewer than 256 entries
+			return Reason(r), true
 		}
 	}
 

@@ -116,16 +116,24 @@ func TestDetachedToolIsRefused(t *testing.T) {
 		})
 		var late error
 		var same bool
+		var outer *middleware.ToolCall
+		capture := func(next middleware.ToolHandler) middleware.ToolHandler {
+			return func(ctx context.Context, c *middleware.ToolCall) (*middleware.ToolResult, error) {
+				outer = c
+
+				return next(ctx, c)
+			}
+		}
 		ended := make(chan struct{})
 		work := toolOf(t, "work", 0, func(ctx context.Context, c *middleware.ToolCall) (*middleware.ToolResult, error) {
 			defer close(ended)
 			inside, ok := middleware.ToolCallFrom(ctx)
-			same = ok && inside == c
+			same = ok && inside == c && c != outer && c.Input() == outer.Input()
 			<-time.After(time.Hour)
 			_, late = pay.Do(ctx, "", "x")
 
 			return echo(ctx, c)
-		}, dog.Tool())
+		}, capture, dog.Tool())
 		ctx, run := startRun(t.Context(), t)
 		if _, err := work.Do(ctx, "", "x"); !errors.Is(err, middleware.ReasonOutcomeUnknown) || !errors.Is(err, middleware.ReasonStalled) {
 			t.Errorf("got %v", err)

@@ -49,6 +49,11 @@
 // [middleware.Pause] stops the clock of the call in its context, and of the
 // calls of the same run around it: a paused call does not age.
 //
+// # Responses
+//
+// [Watchdog.Model] looks at what a model asks for: a call of a tool that was
+// not offered is reported as unknown_tool. It changes nothing.
+//
 // # Actions
 //
 //	action     before a call (loop, custom)              during a call (stall)
@@ -89,8 +94,10 @@
 //
 // # Cost
 //
-// Beside hashing the arguments, repeat costs about 100 ns and no allocation, at
-// the tenth call and at the millionth alike (BenchmarkRepeat); the stall clock
-// about half a microsecond and four allocations, whatever the number of open
-// calls (BenchmarkStall).
+// Beside hashing the arguments, repeat costs about 80 ns and no allocation, at
+// the tenth call and at the millionth alike (BenchmarkRepeat: call=10 less hash
+// and off). The stall clock costs about 480 ns and four allocations, most of it
+// the cancellable context, whatever the number of open calls (BenchmarkStall: on
+// less off); with Detach another 1.8 µs and six allocations. Figures of a
+// virtual machine on which a trivial system call takes 1.05 µs.
 package watchdog

@@ -186,6 +186,30 @@ func TestStallAtTheLimit(t *testing.T) {
 	}
 }
 
+// TestStallWhileDeciding: a call that comes back while the policy is still
+// thinking has come back.
+func TestStallWhileDeciding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rec := &recorder{}
+		back := make(chan struct{})
+		dog := newDog(t, watchdog.Config{Observer: rec, Policy: func(watchdog.Detection) watchdog.Action {
+			<-back
+
+			return watchdog.Abort
+		}})
+		tool := toolOf(t, "work", 0, deaf(61*time.Second, errTool), dog.Tool())
+		ctx, run := startRun(t.Context(), t)
+		_, err := tool.Do(ctx, "", "x")
+		close(back)
+		synctest.Wait()
+		_, _, halted := run.Halted()
+		if middleware.ReasonOf(err) != middleware.ReasonToolFailed || halted || len(rec.decisions()) > 0 {
+			t.Errorf("got %v, halted %v, decisions %v", err, halted, rec.verdicts())
+		}
+	})
+}
+
 // TestStallTwoCalls: two open calls of one tool have a clock each.
 func TestStallTwoCalls(t *testing.T) {
 	t.Parallel()
@@ -354,7 +378,8 @@ func TestPauseOrder(t *testing.T) {
 func TestPauseAround(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		dog := newDog(t, watchdog.Config{})
+		rec := &recorder{}
+		dog := newDog(t, watchdog.Config{Observer: rec})
 		approved := toolOf(t, "approved", middleware.ReadOnly, func(ctx context.Context, call *middleware.ToolCall) (*middleware.ToolResult, error) {
 			resume := middleware.Pause(ctx)
 			<-time.After(time.Hour)
@@ -373,6 +398,9 @@ func TestPauseAround(t *testing.T) {
 			if _, err := tool.Do(ctx, "", "x"); err != nil {
 				t.Errorf("%s: got %v", tool.Label(), err)
 			}
+		}
+		if len(rec.decisions()) > 0 {
+			t.Errorf("decisions %v", rec.verdicts())
 		}
 	})
 }

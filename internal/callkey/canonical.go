@@ -13,8 +13,12 @@ const maxExponent = 17
 
 // emitAll writes the canonical form of the parsed document. It is JSON without
 // white space in which objects are sorted, strings are as short as they can be,
-// and a number is its digits and the power of ten of 0.digits.
-func (w *scratch) emitAll() { w.emit(w.doc.root, 0) }
+// and a number is its digits and the power of ten of 0.digits. The line end is
+// what keeps one number from being the beginning of another.
+func (w *scratch) emitAll() {
+	w.emit(w.doc.root, 0)
+	w.writeByte('\n')
+}
 
 // emit writes the value at i, in which the first object has this number. It
 // returns the value's end and the number of the first object after it.
@@ -164,7 +168,7 @@ func appendUnescaped(dst []byte, raw string) []byte {
 		r, size := unescape(raw[i:])
 		raw = raw[i+size:]
 		if utf16.IsSurrogate(r) {
-			dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f) //nolint:gosec,mnd // UTF-8's three bytes
+			dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f) //nolint:gosec // the three bytes of UTF-8
 		} else {
 			dst = utf8.AppendRune(dst, r)
 		}

@@ -287,8 +287,8 @@ func zone(s []byte, i int) int {
 	if m := sexagesimal(s, end); m > 0 && end == i+3 {
 		end = m
 	}
-	if !ends(s, end) {
-		return i
+	if !ends(s, end) || goesOn(s, end, '.') || goesOn(s, end, ':') {
+		return i // 10:00-10:30:00 is two clocks
 	}
 
 	return end

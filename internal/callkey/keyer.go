@@ -58,7 +58,7 @@ func (k Keyer) Call(tool ident.Label, input string) Key {
 	if domain == domainJSON {
 		w.emitAll()
 	} else {
-		w.writeString(trimText(input))
+		w.writeSized(trimText(input))
 	}
 
 	return w.key()

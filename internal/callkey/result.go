@@ -69,6 +69,7 @@ func (w *scratch) addLines(s *secret, all *lineSet, text string) {
 		line, text, _ = strings.Cut(text, "\n")
 		if clean := w.cleanLine(line); len(clean) > 0 {
 			w.begin(s, domainLine)
+			w.writeUint(uint64(len(clean)))
 			w.writeBytes(clean)
 			all.add(w.end())
 		}

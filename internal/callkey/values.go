@@ -154,10 +154,11 @@ func (v *argValues) appendWithout(dst []byte, line string) []byte {
 func (v *argValues) match(line string, i int) (n int, mark byte) {
 	for k := range v.count {
 		value := v.value(k)
-		if len(value) <= n || !strings.HasPrefix(line[i:], string(value)) { // the conversion does not allocate
+		end := i + len(value)
+		if len(value) <= n || end > len(line) || line[i:end] != string(value) { // the conversion does not allocate
 			continue
 		}
-		if wholeWord(line, i, i+len(value)) {
+		if wholeWord(line, i, end) {
 			n, mark = len(value), markValue+byte(k)
 		}
 	}

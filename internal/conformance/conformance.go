@@ -18,7 +18,7 @@ const Secret = "canary-7f3a-SECRET"
 
 const callers = 32
 
-var errTool = errors.New("the failure of " + Secret) //nolint:gochecknoglobals // sentinel
+var errTool = errors.New("the failure of " + Secret)
 
 // workflow is the one that the suite's runs belong to if a suite names none.
 func workflow() ident.WorkflowID { return ident.MustWorkflowID("workflow:org.example/conformance") }

@@ -1,3 +1,4 @@
+//nolint:thelper // the cases are tests: a failure shows their own line
 package conformance
 
 import (
