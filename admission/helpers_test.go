@@ -21,7 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-//nolint:gochecknoglobals // names of the tests
 var (
 	refunds = ident.MustWorkflowID("workflow:org.example/refunds@1.0.0")
 	billing = ident.MustWorkflowID("workflow:org.example/billing")

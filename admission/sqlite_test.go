@@ -134,8 +134,6 @@ func TestTwoControllers(t *testing.T) {
 
 // tampering is what somebody with access to the files can do to them, at
 // generation 4: disabled, enabled, billing stopped, enabled.
-//
-//nolint:gochecknoglobals // a table
 var tampering = map[string]struct {
 	do func(d *disk)
 	// generation that is still known to a process that starts afterwards: that of

@@ -464,7 +464,7 @@ func TestCallersDeadlineIsNoTimeout(t *testing.T) {
 
 // slowTimer is a context whose deadline has come before its timer has fired.
 type slowTimer struct {
-	context.Context
+	context.Context //nolint:containedctx // this is a context
 
 	at time.Time
 }

@@ -1,4 +1,4 @@
 package cli
 
 // RunEnv is Run with an environment of the test's own.
-var RunEnv = run //nolint:gochecknoglobals // for tests
+var RunEnv = run
