@@ -387,7 +387,7 @@ func TestDoEndsTheRun(t *testing.T) {
 	g := newGuard(t, nil)
 	var run *middleware.Run
 	boom := errors.New("the caller's own error")
-	if err := g.Do(t.Context(), desk, func(ctx context.Context) error { run = middleware.RunFrom(ctx); return boom }); err != boom { //nolint:errorlint // returned as it is
+	if err := g.Do(t.Context(), desk, func(ctx context.Context) error { run = middleware.RunFrom(ctx); return boom }); err != boom {
 		t.Errorf("got %v", err)
 	}
 	if !run.Ended() {

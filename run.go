@@ -168,4 +168,4 @@ func (g *Guard) Do(ctx context.Context, workflow ident.WorkflowID, fn func(ctx c
 }
 
 // errNotReturned is how a run ends whose function panicked or exited.
-var errNotReturned error = middleware.ReasonPanic //nolint:gochecknoglobals // sentinel
+var errNotReturned error = middleware.ReasonPanic

@@ -114,7 +114,7 @@ func TestClasses(t *testing.T) {
 			want := c.err(ctx)
 			if _, err := tool.Do(ctx, "", secret); err == nil {
 				t.Fatal("no error")
-			} else if _, bad := want.(panickingError); !bad { //nolint:errorlint // its Is panics
+			} else if _, bad := want.(panickingError); !bad {
 				contentFree(t, err)
 				if errors.Is(err, escalation.ErrCircuitOpen) != errors.Is(want, escalation.ErrCircuitOpen) {
 					t.Errorf("got %v, want %v unchanged", err, want)
@@ -929,7 +929,7 @@ func TestNoContentAnywhere(t *testing.T) {
 	for range 4 {
 		_, err := tool.Do(ctx, secret, secret)
 		for e := err; e != nil; e = errors.Unwrap(e) {
-			if _, ok := e.(middleware.Reasoned); !ok { //nolint:errorlint // the walk itself
+			if _, ok := e.(middleware.Reasoned); !ok {
 				break // the tool's own error, which nothing of ours prints
 			}
 			contentFree(t, e)

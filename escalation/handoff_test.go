@@ -27,7 +27,7 @@ func golden(tb testing.TB, c escalation.Class) string {
 }
 
 // The table of the specification, spelled out once more.
-var routes = map[escalation.Class][]string{ //nolint:gochecknoglobals // table of the test
+var routes = map[escalation.Class][]string{
 	uncertainty: {"low_confidence", "review_evidence", "review_evidence", "abort_run"},
 	permission:  {"human_gate", "decide_next_step", "recheck_permissions", "abort_run"},
 	toolFailure: {"safety_review", "assess_safety", "review_tool_failure", "abort_run"},

@@ -26,8 +26,8 @@ const (
 )
 
 var (
-	workflow = ident.MustWorkflowID("workflow:org.example/refunds@1.0.0") //nolint:gochecknoglobals // fixture
-	at       = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)                //nolint:gochecknoglobals // fixture
+	workflow = ident.MustWorkflowID("workflow:org.example/refunds@1.0.0")
+	at       = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	errTool  = errors.New("the failure of " + secret)
 )
 

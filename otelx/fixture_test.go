@@ -19,10 +19,8 @@ import (
 
 func labelOf(s string) ident.Label { return ident.MustModelLabel(s) }
 
-//nolint:gochecknoglobals // the names of the fixture, immutable
 var refund, lookup, primary, backup, desk, openai = labelOf("issue_refund"), labelOf("lookup_order"), labelOf("primary"), labelOf("backup"), labelOf("refund-desk"), labelOf("openai")
 
-//nolint:gochecknoglobals // the names of the fixture, immutable
 var gpt, gptDated, claude, refunds = labelOf("gpt-4o"), labelOf("gpt-4o-2024-08-06"), labelOf("claude-sonnet-4"), ident.MustWorkflowID("workflow:org.example/refunds@1.0.0")
 
 // clock is a clock that the test moves.

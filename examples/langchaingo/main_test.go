@@ -46,7 +46,7 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestActs(t *testing.T) {
+func TestActs(t *testing.T) { //nolint:paralleltest // sets the environment and the working folder
 	tmp := sandbox(t)
 	var stdout, stderr bytes.Buffer
 	if code := run(t.Context(), []string{"-json"}, &stdout, &stderr); code != 0 {
@@ -74,7 +74,7 @@ func TestActs(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestKeep(t *testing.T) { //nolint:paralleltest // as TestActs
 	sandbox(t)
 	keep := filepath.Join(t.TempDir(), "kept")
 	var stdout, stderr bytes.Buffer

@@ -223,7 +223,7 @@ func TestSecondTurn(t *testing.T) {
 			t.Fatalf("first turn %+v", turn)
 		}
 		call := turn.Calls[0]
-		history := append(slices.Clip(question), //nolint:gocritic // a copy, by Clip
+		history := append(slices.Clip(question),
 			llms.MessageContent{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{
 				ID: call.ID, Type: "function", FunctionCall: &llms.FunctionCall{Name: call.Name, Arguments: call.Arguments},
 			}}},
