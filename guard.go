@@ -162,6 +162,10 @@ func (g *Guard) order() {
 // run check around it.
 func (g *Guard) ToolChain() middleware.ToolMiddleware { return g.toolChain }
 
+// ModelChain returns the guard's layers around a model, without the fallback:
+// give it to middleware.NewModel.
+func (g *Guard) ModelChain() middleware.ModelMiddleware { return g.modelChain }
+
 // Admission returns the controller that the guard's gate asks.
 func (g *Guard) Admission() *admission.Controller { return g.admission }
 

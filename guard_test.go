@@ -22,6 +22,7 @@ import (
 	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/fallback"
 	"github.com/interlock-go/interlock/ident"
+	"github.com/interlock-go/interlock/internal/conformance"
 	"github.com/interlock-go/interlock/internal/misbehave"
 	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/watchdog"
@@ -521,4 +522,22 @@ func candidate(t *testing.T, srv *misbehave.Server) interlock.Candidate {
 	return interlock.Candidate{
 		Label: ident.MustLabel("primary"), Provider: fallback.ProviderOpenAI, ModelName: "gpt-4o", Model: model,
 	}
+}
+
+// The whole chains of a guard pass the suite that each of their layers passes.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	t.Run("read-only tool", func(t *testing.T) {
+		t.Parallel()
+		conformance.Tool(t, conformance.ToolSuite{
+			Effect: middleware.ReadOnly,
+			New:    func(t *testing.T) middleware.ToolMiddleware { t.Helper(); return newGuard(t, nil).ToolChain() },
+		})
+	})
+	t.Run("model", func(t *testing.T) {
+		t.Parallel()
+		conformance.Model(t, conformance.ModelSuite{
+			New: func(t *testing.T) middleware.ModelMiddleware { t.Helper(); return newGuard(t, nil).ModelChain() },
+		})
+	})
 }

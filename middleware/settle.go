@@ -27,7 +27,7 @@ func Settle(next ToolHandler) ToolHandler {
 
 	return func(ctx context.Context, call *ToolCall) (res *ToolResult, err error) {
 		if ctx.Err() != nil {
-			return nil, NewCanceled(ctx, ComponentTool, call.label, nil)
+			return nil, NewCanceled(ctx, ComponentTool, call.Label(), nil)
 		}
 		defer func() {
 			if v := recover(); v != nil {
@@ -49,15 +49,15 @@ func Settle(next ToolHandler) ToolHandler {
 // noResult is for a call that came back without error and without result: the
 // effect may have happened.
 func noResult(call *ToolCall) error {
-	if call.effect.Repeatable() {
-		return NewFailure(ComponentTool, ReasonToolFailed, call.label)
+	if call.Effect().Repeatable() {
+		return NewFailure(ComponentTool, ReasonToolFailed, call.Label())
 	}
 
 	return UnknownOutcome(call, nil)
 }
 
 func settlePanic(call *ToolCall, p *PanicError) error {
-	if call.effect.Repeatable() {
+	if call.Effect().Repeatable() {
 		return p
 	}
 
@@ -69,8 +69,8 @@ func settleError(ctx context.Context, call *ToolCall, err error) error {
 		return err // a nested run, or a gate that the tool asked itself
 	}
 	if ctx.Err() != nil {
-		canceled := NewCanceled(ctx, ComponentTool, call.label, err)
-		if call.effect.Repeatable() {
+		canceled := NewCanceled(ctx, ComponentTool, call.Label(), err)
+		if call.Effect().Repeatable() {
 			return canceled
 		}
 
@@ -80,11 +80,11 @@ func settleError(ctx context.Context, call *ToolCall, err error) error {
 		return err
 	}
 	late := timedOut(err)
-	if !call.effect.Repeatable() && (late || errors.Is(err, context.Canceled)) {
+	if !call.Effect().Repeatable() && (late || errors.Is(err, context.Canceled)) {
 		return UnknownOutcome(call, err)
 	}
 	if late {
-		return NewFailure(ComponentTool, ReasonToolTimeout, call.label, err)
+		return NewFailure(ComponentTool, ReasonToolTimeout, call.Label(), err)
 	}
 
 	return err
@@ -109,19 +109,25 @@ func timedOut(err error) bool {
 // UnknownOutcome returns the failure of a call of an effectful tool of which
 // nobody can say whether the effect happened.
 func UnknownOutcome(call *ToolCall, cause error) *Failure {
-	return NewFailure(ComponentTool, ReasonOutcomeUnknown, call.label, cause)
+	return NewFailure(ComponentTool, ReasonOutcomeUnknown, call.Label(), cause)
 }
 
 // TraceTool opens the span of a tool that really runs: it stands inside of
 // every layer that can refuse. A nil tracer costs nothing.
 func TraceTool(t Tracer) ToolMiddleware {
-	return At(StageSpan, func(next ToolHandler) ToolHandler {
-		if t == nil || next == nil {
+	if t == nil {
+		return func(next ToolHandler) ToolHandler {
+			if next == nil {
+				return refuseAll[*ToolCall, *ToolResult]
+			}
+
 			return next
 		}
+	}
 
+	return At(StageSpan, func(next ToolHandler) ToolHandler {
 		return func(ctx context.Context, call *ToolCall) (res *ToolResult, err error) {
-			ctx, end := StartOp(ctx, t, OpTool, call.label, call.attempt)
+			ctx, end := StartOp(ctx, t, OpTool, call.Label(), call.Attempt())
 			returned := false
 			defer func() {
 				reason := ReasonPanic // also Goexit: the tool did not return
@@ -129,7 +135,7 @@ func TraceTool(t Tracer) ToolMiddleware {
 					reason = FailureReason(err, ReasonToolFailed)
 				}
 				end(Outcome{Decision: Decision{
-					Component: ComponentTool, Label: call.label, Attempt: call.attempt, Reason: reason,
+					Component: ComponentTool, Label: call.Label(), Attempt: call.Attempt(), Reason: reason,
 				}})
 			}()
 			res, err = next(ctx, call)

@@ -85,10 +85,8 @@ func (t *GuardedTool) Do(ctx context.Context, id, input string) (*ToolResult, er
 
 		return nil, err
 	}
-	id, turn := s.run.claim(id, t.cfg.Name)
-	call := &ToolCall{
-		id: id, name: t.cfg.Name, input: input, turn: turn, attempt: 1, label: t.cfg.Label, effect: t.cfg.Effect,
-	}
+	call := &ToolCall{tool: &t.cfg, input: input, attempt: 1}
+	s.run.claim(call, id)
 	call.stage.Store(uint32(StageRun))
 	s.tool = call
 	res, err := t.handler(withScope(ctx, s), call)
@@ -115,14 +113,14 @@ func (t *GuardedTool) typed(ctx context.Context, call *ToolCall, err error) (out
 		}
 	}()
 	p, ok := err.(*PanicError) //nolint:errorlint // only a panic of a layer itself arrives bare
-	if ok && !call.effect.Repeatable() {
+	if ok && !call.Effect().Repeatable() {
 		return UnknownOutcome(call, p) // the layer may have panicked after the effect
 	}
 	if _, ok := err.(Reasoned); ok { //nolint:errorlint // only the outermost error's text is printed
 		return err
 	}
 
-	return ToolError(call.label, settleError(ctx, call, err))
+	return ToolError(call.Label(), settleError(ctx, call, err))
 }
 
 // reportRefusal tells o that the run check refused a call: no component of the

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"crypto/sha256"
+	"strconv"
 
 	"github.com/interlock-go/interlock/ident"
 )
@@ -48,48 +49,59 @@ func (e Effect) Repeatable() bool { return e == Idempotent || !e.Changes() }
 type ToolCall struct {
 	mark
 
-	id       string
-	name     string
+	tool     *ToolConfig // the registration
+	id       string      // "" if nobody gave one: then made
 	input    string
-	turn     int
-	attempt  int
-	label    ident.Label
-	effect   Effect
-	approval Approval
+	approval *Approval // nil: none
+	made     int32
+	turn     int32
+	attempt  int32
 }
 
 // ID returns the identifier of the call: the provider's, where the agent's
 // model gave one, else one that is unique in the run. It is content: it never
 // leaves the process through the library.
-func (c *ToolCall) ID() string { return c.id }
+func (c *ToolCall) ID() string {
+	if c.id != "" {
+		return c.id
+	}
+
+	return "interlock_" + strconv.Itoa(int(c.made)) // a form that no provider uses
+}
 
 // Turn returns the model turn that asked for the call, from 1; 0 if the run's
 // model is not guarded.
-func (c *ToolCall) Turn() int { return c.turn }
+func (c *ToolCall) Turn() int { return int(c.turn) }
 
 // Attempt returns the number of the attempt, from 1.
-func (c *ToolCall) Attempt() int { return c.attempt }
+func (c *ToolCall) Attempt() int { return int(c.attempt) }
 
 // Name returns the tool's name as the agent knows it.
-func (c *ToolCall) Name() string { return c.name }
+func (c *ToolCall) Name() string { return c.registration().Name }
 
 // Label returns the registered, content-free name.
-func (c *ToolCall) Label() ident.Label { return c.label }
+func (c *ToolCall) Label() ident.Label { return c.registration().Label }
 
 // Input returns the argument. It is content.
 func (c *ToolCall) Input() string { return c.input }
 
 // Effect returns the class from the registration of the tool.
-func (c *ToolCall) Effect() Effect { return c.effect }
+func (c *ToolCall) Effect() Effect { return c.registration().Effect }
 
 // Approval returns the approval that the call carries; zero if none.
-func (c *ToolCall) Approval() Approval { return c.approval }
+func (c *ToolCall) Approval() Approval {
+	if c.approval == nil {
+		return Approval{}
+	}
+
+	return *c.approval
+}
 
 // WithInput returns the call with another input. An approval was given for the
 // old input and is dropped.
 func (c *ToolCall) WithInput(input string) *ToolCall {
 	d := c.copy()
-	d.input, d.approval = input, Approval{}
+	d.input, d.approval = input, nil
 
 	return d
 }
@@ -97,7 +109,7 @@ func (c *ToolCall) WithInput(input string) *ToolCall {
 // WithApproval returns the call carrying a.
 func (c *ToolCall) WithApproval(a Approval) *ToolCall {
 	d := c.copy()
-	d.approval = a
+	d.approval = &a
 
 	return d
 }
@@ -107,9 +119,21 @@ func (c *ToolCall) WithApproval(a Approval) *ToolCall {
 func (c *ToolCall) NextAttempt() *ToolCall {
 	d := c.copy()
 	d.attempt++
-	d.approval = Approval{}
+	d.approval = nil
 
 	return d
+}
+
+// noTool is what a call without a registration (a zero ToolCall) is of: nothing
+// is known of it, so it is effectful.
+var noTool ToolConfig //nolint:gochecknoglobals // never written
+
+func (c *ToolCall) registration() *ToolConfig {
+	if c.tool == nil {
+		return &noTool
+	}
+
+	return c.tool
 }
 
 // Clone returns a copy of its own, for a goroutine that may outlive the call.
@@ -117,8 +141,7 @@ func (c *ToolCall) Clone() *ToolCall { return c.copy() }
 
 func (c *ToolCall) copy() *ToolCall {
 	d := &ToolCall{
-		id: c.id, name: c.name, input: c.input, turn: c.turn, attempt: c.attempt,
-		label: c.label, effect: c.effect, approval: c.approval,
+		tool: c.tool, id: c.id, input: c.input, approval: c.approval, made: c.made, turn: c.turn, attempt: c.attempt,
 	}
 	d.stage.Store(c.stage.Load())
 

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tmc/langchaingo/llms"
@@ -11,8 +10,8 @@ import (
 // turns remembers which calls the model asked for, because the tool seam of
 // langchaingo has no identifier: a tool is called with a string.
 type turns struct {
-	turn    int
-	made    int // identifiers given out
+	turn    int32
+	made    int32 // identifiers given out
 	pending []pendingCall
 }
 
@@ -40,16 +39,15 @@ func (r *Run) openTurn(resp *llms.ContentResponse) {
 	r.turns.pending = calls
 }
 
-// claim returns the identifier and turn for a call of a tool: id where the
-// executor knows it; of the next call of that name that the model asked for,
-// without regard to case as langchaingo looks tools up; else a new identifier,
-// of a form that no provider uses.
-func (r *Run) claim(id, name string) (string, int) {
+// claim fills in the identifier and turn of a call: id where the executor knows
+// it; of the next call of that name that the model asked for, without regard to
+// case as langchaingo looks tools up; else a number, of which ID makes a new one.
+func (r *Run) claim(c *ToolCall, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := &r.turns
 	for i, p := range t.pending {
-		if (id != "" && p.id == id) || (id == "" && strings.EqualFold(p.name, name)) {
+		if (id != "" && p.id == id) || (id == "" && strings.EqualFold(p.name, c.tool.Name)) {
 			t.pending = slices.Delete(t.pending, i, i+1)
 			id = p.id
 
@@ -58,10 +56,9 @@ func (r *Run) claim(id, name string) (string, int) {
 	}
 	if id == "" {
 		t.made++
-		id = "interlock_" + strconv.Itoa(t.made)
+		c.made = t.made
 	}
-
-	return id, t.turn
+	c.id, c.turn = id, t.turn
 }
 
 // Turn returns the number of the current model turn, 0 before the first.
@@ -72,5 +69,5 @@ func (r *Run) Turn() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.turns.turn
+	return int(r.turns.turn)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/interlock-go/interlock/internal/misbehave"
 )
 
 func TestMain(m *testing.M) {
@@ -99,7 +101,7 @@ func TestKeep(t *testing.T) { //nolint:paralleltest // as TestActs
 			t.Errorf("the telemetry lacks %q", want)
 		}
 	}
-	for _, content := range []string{"mail relay", "damaged", "c-17", "1001"} {
+	for _, content := range []string{"mail relay", "damaged", "customer c-17", "order 1001"} {
 		if bytes.Contains(spans, []byte(content)) || strings.Contains(out, content) {
 			t.Errorf("content left the process: %q", content)
 		}
@@ -134,4 +136,47 @@ func TestBadFlags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The desk on a "real" provider: the address and key come from the environment,
+// as the clients read them.
+func TestLive(t *testing.T) { //nolint:paralleltest // as TestActs
+	for provider, variables := range map[string][2]string{
+		"openai":    {"OPENAI_API_KEY", "OPENAI_BASE_URL"},
+		"anthropic": {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+	} {
+		t.Run(provider, func(t *testing.T) { //nolint:paralleltest // as TestActs
+			sandbox(t)
+			srv, err := misbehave.Start(misbehave.Config{Script: misbehave.ScriptFunc(refundScript)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close()
+			t.Setenv(variables[0], "a-key")
+			t.Setenv(variables[1], srv.URL()+"/v1")
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), []string{"-provider", provider, "-model", "any-model"}, &stdout, &stderr); code != 0 {
+				t.Errorf("exit %d: %s", code, stderr.String())
+			}
+			if out := stdout.String(); !strings.Contains(out, "answered, 2 written") {
+				t.Errorf("got %s", out)
+			}
+			for _, r := range srv.Requests() {
+				if r.Model != "any-model" || r.Violation != misbehave.NoViolation {
+					t.Errorf("request %d: model %q, violation %q", r.Index, r.Model, r.Violation)
+				}
+			}
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) { //nolint:paralleltest // as TestActs
+		sandbox(t)
+		t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), []string{"-provider", "ollama", "-model", "any-model"}, &stdout, &stderr); code != 1 {
+			t.Errorf("exit %d: %s", code, stderr.String())
+		}
+		if out := stdout.String(); !strings.Contains(out, "network, 0 written") {
+			t.Errorf("got %s", out)
+		}
+	})
 }
