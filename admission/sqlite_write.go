@@ -46,6 +46,8 @@ func (s *SQLiteStore) Append(ctx context.Context, after Head, e Entry) (Receipt,
 		return Receipt{}, fail(middleware.ReasonStoreBusy, err)
 	case middleware.ReasonOf(err) != 0:
 		return Receipt{}, err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // time ran out while it was verified
+		return Receipt{}, canceled(ctx)
 	}
 
 	return Receipt{}, fail(middleware.ReasonUntrustedState, err)

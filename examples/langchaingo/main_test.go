@@ -140,12 +140,12 @@ func TestBadFlags(t *testing.T) {
 
 // The desk on a "real" provider: the address and key come from the environment,
 // as the clients read them.
-func TestLive(t *testing.T) { //nolint:paralleltest // as TestActs
+func TestLive(t *testing.T) {
 	for provider, variables := range map[string][2]string{
 		"openai":    {"OPENAI_API_KEY", "OPENAI_BASE_URL"},
 		"anthropic": {"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
 	} {
-		t.Run(provider, func(t *testing.T) { //nolint:paralleltest // as TestActs
+		t.Run(provider, func(t *testing.T) {
 			sandbox(t)
 			srv, err := misbehave.Start(misbehave.Config{Script: misbehave.ScriptFunc(refundScript)})
 			if err != nil {
@@ -168,7 +168,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // as TestActs
 			}
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) { //nolint:paralleltest // as TestActs
+	t.Run("nobody there", func(t *testing.T) {
 		sandbox(t)
 		t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
 		var stdout, stderr bytes.Buffer
