@@ -12,7 +12,7 @@ import (
 
 // lateContext is out of time from its n-th question on.
 type lateContext struct {
-	context.Context
+	context.Context //nolint:containedctx // this is a context
 
 	left atomic.Int64
 }
