@@ -37,8 +37,6 @@ const (
 type traits struct {
 	name string
 	deaf bool // ignores the context
-	// tools: the client sends tools. A call that offers tools skips those that drop them: the model would answer without.
-	tools bool
 	// streamStop: a whole stream has a StopReason.
 	streamStop bool
 	// unfinished is the StopReason of an answer that was cut.
@@ -52,16 +50,16 @@ type traits struct {
 }
 
 var providerTable = [providerEnd]traits{ //nolint:gochecknoglobals // compiled table
-	ProviderOpenAI:      {name: "openai", tools: true, streamStop: true, sse: true},
-	ProviderAnthropic:   {name: "anthropic", tools: true, streamStop: true, blocks: true, sse: true},
-	ProviderGoogleAI:    {name: "googleai", tools: true, unfinished: "FinishReasonUnspecified"},
-	ProviderMistral:     {name: "mistral", deaf: true, tools: true, streamStop: true},
+	ProviderOpenAI:      {name: "openai", streamStop: true, sse: true},
+	ProviderAnthropic:   {name: "anthropic", streamStop: true, blocks: true, sse: true},
+	ProviderGoogleAI:    {name: "googleai", unfinished: "FinishReasonUnspecified"},
+	ProviderMistral:     {name: "mistral", deaf: true, streamStop: true},
 	ProviderOllama:      {name: "ollama", counts: true},
 	ProviderCohere:      {name: "cohere"},
 	ProviderHuggingFace: {name: "huggingface"},
 	ProviderCloudflare:  {name: "cloudflare"},
 	ProviderLlamafile:   {name: "llamafile"},
-	ProviderOther:       {name: "other", tools: true},
+	ProviderOther:       {name: "other"},
 }
 
 // Providers returns the closed set, for tables and tests.
@@ -114,6 +112,10 @@ type Candidate struct {
 	// Deaf says that the client ignores its context, so that an attempt has to be left behind at its limit. Default
 	// false; mistral's client always is.
 	Deaf bool
+	// Lacks is what this model cannot take although its client can, such as CapImages. Default none.
+	Lacks Capabilities
+	// Bridge says how calls are brought into the client's form. Default: its zero value.
+	Bridge Bridge
 }
 
 // candidate is a Candidate as New keeps it.
@@ -122,6 +124,7 @@ type candidate struct {
 
 	traits
 
+	client    client                  // without what the model lacks
 	last      []llms.CallOption       // the model's name
 	handler   middleware.ModelHandler // Around applied
 	abandoned atomic.Int64
@@ -135,6 +138,8 @@ const (
 func newCandidate(c Candidate) *candidate {
 	own := &candidate{Candidate: c, traits: providerTable[c.Provider], last: []llms.CallOption{llms.WithModel(c.ModelName)}}
 	own.deaf = own.deaf || c.Deaf
+	own.client = clientTable[c.Provider]
+	own.client.can &^= c.Lacks
 	own.CallOptions = append([]llms.CallOption(nil), c.CallOptions...)
 
 	return own
@@ -154,6 +159,10 @@ func (c *Candidate) check() (field string, reason middleware.Reason, text string
 		return "Model", middleware.ReasonInvalidConfig, "nil"
 	case c.Window < 0:
 		return "Window", middleware.ReasonInvalidConfig, "negative"
+	case c.Lacks&^capPublic != 0:
+		return "Lacks", middleware.ReasonInvalidConfig, "not made of the capabilities"
+	case c.Bridge.MaxTokens < 0 || c.Bridge.MaxTokens > mostMaxTokens:
+		return "Bridge.MaxTokens", middleware.ReasonInvalidLimit, "outside of 0 to 1048576"
 	}
 	for _, o := range c.CallOptions {
 		if o == nil {

@@ -56,6 +56,8 @@ type AttemptFailure struct {
 type Config struct {
 	// Candidates in order, the first is primary. Required: 1 to 32, labels unique.
 	Candidates []Candidate
+	// Requires is what the calls will need: a list in which no candidate has all of it is refused. Default none.
+	Requires Capabilities
 	// AttemptTimeout is the limit of one attempt. Default 0: 60 s. Else 1 ms to 1 h.
 	AttemptTimeout time.Duration
 	// OnAuth says what follows a refused key. Default AuthStop.
@@ -126,6 +128,9 @@ func New(cfg Config) (*Model, error) {
 		m.candidates = append(m.candidates, c)
 	}
 	m.cfg.Candidates = nil // the model has its own copies
+	if err := m.Serves(cfg.Requires); err != nil {
+		return nil, err
+	}
 
 	return m, nil
 }

@@ -47,9 +47,9 @@ type walk struct {
 	m    *Model
 	call *middleware.ModelCall
 
-	tools     bool // the call offers tools
-	next      int  // first candidate not yet considered
-	number    int  // attempts made
+	needs     Capabilities
+	next      int // first candidate not yet considered
+	number    int // attempts made
 	minWindow int
 	told      uint32 // candidates whose skip was reported
 	in, out   int
@@ -65,7 +65,7 @@ func (w *walk) look() (err error) {
 			err = middleware.NewPanicError(v, debug.Stack())
 		}
 	}()
-	w.tools = w.call.Options().OffersTools()
+	w.needs = needsOf(w.call)
 
 	return nil
 }
@@ -171,7 +171,7 @@ func (w *walk) skipLocked(to []skip, index int, r middleware.Reason) []skip {
 // unfit returns why a candidate cannot take this call, or 0.
 func (w *walk) unfit(c *candidate) middleware.Reason {
 	switch {
-	case w.tools && !c.tools, c.Window < w.minWindow:
+	case !c.client.takes(w.needs), c.Window < w.minWindow:
 		return middleware.ReasonIneligible
 	case c.deaf && c.abandoned.Load() >= maxAbandoned:
 		return middleware.ReasonAbandoned
