@@ -37,7 +37,7 @@ const (
 	mostMaxTokens    = 1 << 20
 )
 
-// bridge returns the messages, nil if nothing has changed, and the further options with which c is asked.
+// bridge returns the messages, the same if nothing changes, and the further options with which c is asked.
 func (c *candidate) bridge(
 	messages []llms.MessageContent, view middleware.OptionsView,
 ) (bridged []llms.MessageContent, options []llms.CallOption) {

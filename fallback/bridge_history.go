@@ -10,8 +10,8 @@ import (
 
 const idNineLength = 9
 
-// bridgeMessages brings the history into the form that the client takes, and returns nil if it is. What needs no change
-// is not copied; the caller's messages are never changed.
+// bridgeMessages brings the history into the form that the client takes. What needs no change is not copied; the
+// caller's messages are never changed.
 func (c *client) bridgeMessages(messages []llms.MessageContent, offered bool) []llms.MessageContent {
 	h := history{client: c, in: messages, offered: offered, system: -1}
 	for i := 0; i < len(messages); {
@@ -22,6 +22,9 @@ func (c *client) bridgeMessages(messages []llms.MessageContent, offered bool) []
 			h.message(i)
 		}
 		i = end
+	}
+	if h.out == nil {
+		return messages
 	}
 
 	return h.out
