@@ -47,14 +47,26 @@ type traits struct {
 	blocks bool
 	// sse: streams are server-sent events that Transport can watch.
 	sse bool
+	// deltas: the client gives the StreamingFunc what it reads of a tool call too, so that it is heard of.
+	deltas bool
+	// inward says when a call that does not stream may be streamed inwardly, to watch its progress.
+	inward inwardRule
 }
 
+type inwardRule uint8
+
+const (
+	inwardNever   inwardRule = iota // something is lost, or not measured
+	inwardWatched                   // damage shows only to a Transport, or unknown events are printed
+	inwardAlways
+)
+
 var providerTable = [providerEnd]traits{ //nolint:gochecknoglobals // compiled table
-	ProviderOpenAI:      {name: "openai", streamStop: true, sse: true},
-	ProviderAnthropic:   {name: "anthropic", streamStop: true, blocks: true, sse: true},
-	ProviderGoogleAI:    {name: "googleai", unfinished: "FinishReasonUnspecified"},
+	ProviderOpenAI:      {name: "openai", streamStop: true, sse: true, deltas: true, inward: inwardWatched},
+	ProviderAnthropic:   {name: "anthropic", streamStop: true, blocks: true, sse: true, inward: inwardWatched},
+	ProviderGoogleAI:    {name: "googleai", unfinished: "FinishReasonUnspecified", inward: inwardAlways},
 	ProviderMistral:     {name: "mistral", deaf: true, streamStop: true},
-	ProviderOllama:      {name: "ollama", counts: true},
+	ProviderOllama:      {name: "ollama", counts: true, inward: inwardAlways},
 	ProviderCohere:      {name: "cohere"},
 	ProviderHuggingFace: {name: "huggingface"},
 	ProviderCloudflare:  {name: "cloudflare"},
@@ -109,6 +121,9 @@ type Candidate struct {
 	Window int
 	// CallOptions are appended to the caller's options at this candidate. Default none.
 	CallOptions []llms.CallOption
+	// Watched says that the client was given a [Transport]. Then a call that does not stream may be streamed inwardly, so
+	// that the first-token and idle limits watch it. Default false: found out by the first call.
+	Watched bool
 	// Deaf says that the client ignores its context, so that an attempt has to be left behind at its limit. Default
 	// false; mistral's client always is.
 	Deaf bool
@@ -125,8 +140,9 @@ type candidate struct {
 	traits
 
 	client    client                  // without what the model lacks
-	last      []llms.CallOption       // the model's name
-	handler   middleware.ModelHandler // Around applied
+	model     llms.CallOption         // the model's name
+	around    middleware.ModelHandler // Config.Around applied, nil if there is none
+	watched   atomic.Bool             // a Transport was seen
 	abandoned atomic.Int64
 }
 
@@ -136,8 +152,9 @@ const (
 )
 
 func newCandidate(c Candidate) *candidate {
-	own := &candidate{Candidate: c, traits: providerTable[c.Provider], last: []llms.CallOption{llms.WithModel(c.ModelName)}}
+	own := &candidate{Candidate: c, traits: providerTable[c.Provider], model: llms.WithModel(c.ModelName)}
 	own.deaf = own.deaf || c.Deaf
+	own.watched.Store(c.Watched)
 	own.client = clientTable[c.Provider]
 	own.client.can &^= c.Lacks
 	own.CallOptions = append([]llms.CallOption(nil), c.CallOptions...)

@@ -43,7 +43,7 @@ func ExampleNew_invalid() {
 
 // Around stands inside of the fallback: it sees every attempt, with the candidate's label.
 func ExampleConfig_around() {
-	m, err := fallback.New(fallback.Config{
+	m, err := fallback.New(fallback.Config{NoRetry: true,
 		Candidates: list(does(fails(status(503))), does(says("an answer"))),
 		Around: func(next middleware.ModelHandler) middleware.ModelHandler {
 			return func(ctx context.Context, call *middleware.ModelCall) (*middleware.ModelResult, error) {
@@ -75,7 +75,7 @@ func ExampleConfig_around() {
 }
 
 func ExampleExhaustedError() {
-	m, err := fallback.New(fallback.Config{Candidates: list(does(fails(status(503))), does(fails(errSecret)))})
+	m, err := fallback.New(fallback.Config{NoRetry: true, Candidates: list(does(fails(status(503))), does(fails(errSecret)))})
 	if err != nil {
 		fmt.Println(err)
 

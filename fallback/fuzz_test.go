@@ -111,7 +111,7 @@ func FuzzBench(f *testing.F) {
 				return says("ok")(ctx, m, o)
 			})
 		}
-		m := build(t, fallback.Config{Candidates: list(models...), Now: func() time.Time { return now }})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(models...), Now: func() time.Time { return now }})
 		var benched [2]bool
 		var until [2]time.Time
 		for step, b := range script {
