@@ -44,37 +44,18 @@ type attempt struct {
 	left    atomic.Bool // a deaf client was left behind
 
 	// The clock. See startClock.
-	cancel     context.CancelCauseFunc // nil: the clock does not run
-	started    time.Time
+	started    time.Time     // zero: it does not run
 	blind      bool          // tokens are seen by a Transport only
 	token      atomic.Int64  // when the last one came
 	delivering atomic.Int32  // calls of the caller's functions that have not returned
 	limit      atomic.Uint32 // the Limit that ended it
-	clock      sync.Mutex
-	timer      *time.Timer
-	stopped    bool
-}
 
-var _ context.Context = (*attempt)(nil)
-
-type attemptKey struct{}
-
-// Value implements [context.Context].
-func (a *attempt) Value(key any) any {
-	if key == (attemptKey{}) {
-		return a
-	}
-
-	return a.Context.Value(key)
-}
-
-func attemptFrom(ctx context.Context) *attempt {
-	if a, ok := ctx.(*attempt); ok {
-		return a
-	}
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
-
-	return a
+	clock    sync.Mutex
+	timer    *time.Timer
+	stopped  bool
+	released bool
+	inner    context.Context         //nolint:containedctx // made when somebody asks
+	cancel   context.CancelCauseFunc // of inner
 }
 
 // ended is how an attempt ended.

@@ -98,18 +98,21 @@ func (cfg *Config) checkLimits() error {
 // looks when it fires, and sets itself again if it was early.
 func (a *attempt) startClock() {
 	if a.model.limits.whole == NoLimit && a.gate == nil {
-		return // nothing that could end it, and nothing that could outlive it
+		return // nothing that could end it
 	}
-	a.Context, a.cancel = context.WithCancelCause(a.Context)
 	a.started = time.Now()
-	a.arm()
+	a.clock.Lock()
+	defer a.clock.Unlock()
+	if _, due := a.due(0); due > 0 {
+		a.timer = time.AfterFunc(due, a.expire)
+	}
 }
 
 // arm sets the timer to what comes next.
 func (a *attempt) arm() {
 	a.clock.Lock()
 	defer a.clock.Unlock()
-	if a.stopped {
+	if a.stopped || a.started.IsZero() {
 		return
 	}
 	now := time.Since(a.started)
@@ -125,22 +128,11 @@ func (a *attempt) arm() {
 
 // stopClock ends the limits, before what was held back is given to the caller.
 func (a *attempt) stopClock() {
-	if a.cancel == nil {
-		return
-	}
 	a.clock.Lock()
 	defer a.clock.Unlock()
 	a.stopped = true
 	if a.timer != nil {
 		a.timer.Stop()
-	}
-}
-
-// release cancels what the client may have left running.
-func (a *attempt) release() {
-	a.stopClock()
-	if a.cancel != nil {
-		a.cancel(nil)
 	}
 }
 
@@ -162,8 +154,25 @@ func (a *attempt) expire() {
 	}
 	a.stopped = true
 	a.limit.Store(uint32(which))
+	cancel := a.cancel
 	a.clock.Unlock()
-	a.cancel(context.DeadlineExceeded)
+	if cancel != nil {
+		cancel(context.DeadlineExceeded)
+	}
+}
+
+// release ends the context, and with it what the client may have left running.
+func (a *attempt) release() {
+	a.clock.Lock()
+	a.stopped, a.released = true, true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	cancel := a.cancel
+	a.clock.Unlock()
+	if cancel != nil {
+		cancel(nil)
+	}
 }
 
 // due returns the limit that comes next and when, counted from the start; 0 is never.
@@ -191,32 +200,10 @@ func (a *attempt) due(now time.Duration) (which Limit, due time.Duration) {
 
 // tick notes a token. The first one changes what the timer waits for.
 func (a *attempt) tick() {
-	if a.cancel == nil {
+	if a.started.IsZero() {
 		return
 	}
 	if a.token.Swap(int64(max(time.Since(a.started), 1))) == 0 {
 		a.arm()
 	}
-}
-
-// Err implements [context.Context]: a limit looks like a deadline, not like a caller who left.
-func (a *attempt) Err() error {
-	err := a.Context.Err()
-	if err != nil && a.limit.Load() != 0 {
-		return context.DeadlineExceeded
-	}
-
-	return err
-}
-
-// Deadline implements [context.Context].
-func (a *attempt) Deadline() (time.Time, bool) {
-	at, ok := a.Context.Deadline()
-	if whole := a.model.limits.whole; whole != NoLimit && a.cancel != nil {
-		if own := a.started.Add(whole); !ok || own.Before(at) {
-			return own, true
-		}
-	}
-
-	return at, ok
 }

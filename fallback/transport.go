@@ -61,7 +61,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // seeTransport notes that the client has a Transport.
 func (a *attempt) seeTransport() {
 	a.c.watched.Store(true)
-	if !a.seen.present.Swap(true) && a.blind && a.cancel != nil {
+	if !a.seen.present.Swap(true) && a.blind {
 		a.arm() // from now on tokens are seen
 	}
 }
