@@ -139,20 +139,29 @@ func (g *gate) pass(p piece) error {
 
 		return nil
 	}
-	g.count(p)
-	var queue []piece
-	if g.committed || g.buffer > 0 { // reasoning alone is no answer, and frees nothing that is held back
-		queue, g.held = g.held, nil
-		for i := range queue {
-			if g.buffer > 0 && !(g.deltas && isDelta(queue[i].chunk)) {
-				g.count(queue[i])
+	queue := g.release(p)
+	g.mu.Unlock()
+
+	return g.deliver(queue, p)
+}
+
+// release counts a piece that is delivered, and returns what has to be delivered before it. Reasoning alone is no
+// answer, and releases deltas only past the bound of a buffer.
+func (g *gate) release(p piece) (queue []piece) {
+	if g.buffer > 0 && !g.committed {
+		for i := range g.held {
+			if !g.deltas || !isDelta(g.held[i].chunk) {
+				g.count(g.held[i])
 			}
 		}
 		g.committed = true
 	}
-	g.mu.Unlock()
+	g.count(p)
+	if g.committed {
+		queue, g.held = g.held, nil
+	}
 
-	return g.deliver(queue, p)
+	return queue
 }
 
 // holds reports whether a piece is held back.

@@ -1,0 +1,27 @@
+package fallback
+
+import "time"
+
+// NewScaled is New with everything that the specification fixes divided by one factor, for tests that wait in real time.
+// What a Config says is not scaled.
+func NewScaled(cfg Config, by time.Duration) (*Model, error) {
+	m, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &m.timing
+	for _, d := range []*time.Duration{&t.short, &t.long, &t.first, &t.longest, &t.second} {
+		*d /= by
+	}
+
+	return m, nil
+}
+
+// ClassRow returns what the code says of a class, in the words of its documentation.
+func ClassRow(c Class) (again int, next, bench string) {
+	row := classTable[c]
+	next = map[moveRule]string{moveNever: "never", moveNext: "yes", moveAuth: "only with AuthNext", moveLarger: "only to a larger Window"}[row.move]
+	bench = map[benchRule]string{benchNever: "no", benchShort: "30 s or Retry-After", benchLong: "10 min"}[row.bench]
+
+	return row.again, next, bench
+}
