@@ -69,6 +69,7 @@ func TestFunctionsAgentThereAndBack(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
 			modes(t, func(t *testing.T, options ...chains.ChainCallOption) {
+				t.Helper()
 				first, a := provider(t, p, true, misbehave.ScriptFunc(func(r misbehave.Request) misbehave.Reply {
 					switch len(r.Results()) {
 					case 0:
@@ -147,6 +148,7 @@ func TestCutCallsNeverReachATool(t *testing.T) {
 			t.Run(p.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				modes(t, func(t *testing.T, options ...chains.ChainCallOption) {
+					t.Helper()
 					c, _ := provider(t, p, true, replies(reply))
 					s := &seeker{}
 					out, err := runFunctions(t, build(t, fallback.Config{Candidates: []fallback.Candidate{c}}), s, options...)

@@ -10,6 +10,9 @@ import (
 
 // Capabilities is a set of things that a call may need and a client may silently drop. A call is never given to a
 // candidate that lacks one of them: the answer would look like one to the question that was asked.
+//
+// A JSON answer (llms.WithJSONMode) is not among them: a client that drops it is asked all the same, and a check of the
+// response sees what came of it.
 type Capabilities uint16
 
 // The capabilities.

@@ -136,7 +136,9 @@ func validModel(s string) bool {
 	if s == "" || len(s) > maxModelName {
 		return false
 	}
-	odd := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || strings.ContainsRune(` ?#%\`, r) }
+	odd := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsGraphic(r) || strings.ContainsRune(` ?#%\`, r)
+	}
 
 	return !strings.ContainsFunc(s, odd) && !strings.Contains(s, "..")
 }

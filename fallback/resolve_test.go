@@ -363,4 +363,3 @@ func FuzzResolve(f *testing.F) {
 		}
 	})
 }
-

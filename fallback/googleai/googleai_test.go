@@ -128,15 +128,13 @@ func TestFunctionsAgent(t *testing.T) {
 	if len(s.requests) != 2 {
 		t.Fatalf("%d requests", len(s.requests))
 	}
-	var second struct {
+	type named struct{ Name string }
+	var second struct { // encoding/json does not mind the case
 		Contents []struct {
-			Role  string `json:"role"`
-			Parts []struct {
-				Call   *struct{ Name string } `json:"functionCall"`
-				Result *struct{ Name string } `json:"functionResponse"`
-			} `json:"parts"`
-		} `json:"contents"`
-		Tools []any `json:"tools"`
+			Role  string
+			Parts []struct{ FunctionCall, FunctionResponse *named }
+		}
+		Tools []any
 	}
 	if err := json.Unmarshal([]byte(s.requests[1].body), &second); err != nil {
 		t.Fatal(err)
@@ -145,10 +143,10 @@ func TestFunctionsAgent(t *testing.T) {
 	for _, c := range second.Contents {
 		for _, p := range c.Parts {
 			switch {
-			case p.Call != nil:
-				shape = append(shape, c.Role+" calls "+p.Call.Name)
-			case p.Result != nil:
-				shape = append(shape, c.Role+" answers "+p.Result.Name)
+			case p.FunctionCall != nil:
+				shape = append(shape, c.Role+" calls "+p.FunctionCall.Name)
+			case p.FunctionResponse != nil:
+				shape = append(shape, c.Role+" answers "+p.FunctionResponse.Name)
 			default:
 				shape = append(shape, c.Role)
 			}
