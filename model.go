@@ -30,6 +30,10 @@ type Fallback struct {
 	Stream fallback.StreamMode
 	// NoRetry moves on at once instead of asking a candidate again. Default false.
 	NoRetry bool
+	// RouteByWindow skips candidates whose Window is too small for a call. Default false.
+	RouteByWindow bool
+	// Checks may reject a response before it counts. Default none.
+	Checks []fallback.ResponseCheck
 	// Requires is what the agents of the guard need: Model refuses candidates of which none has all of it. Default none.
 	Requires fallback.Capabilities
 }
@@ -50,6 +54,7 @@ func (g *Guard) Model(candidates ...Candidate) (llms.Model, error) {
 		Candidates: candidates, AttemptTimeout: g.cfg.Fallback.AttemptTimeout, OnAuth: g.cfg.Fallback.OnAuth,
 		Pinned: g.cfg.Fallback.Pinned, FirstToken: g.cfg.Fallback.FirstToken, Idle: g.cfg.Fallback.Idle,
 		Stream: g.cfg.Fallback.Stream, NoRetry: g.cfg.Fallback.NoRetry, Requires: g.cfg.Fallback.Requires,
+		RouteByWindow: g.cfg.Fallback.RouteByWindow, Checks: g.cfg.Fallback.Checks,
 		Observer: g.cfg.Observer, Tracer: g.cfg.Tracer, Now: g.cfg.Now,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 )
 
 // roomForOptions is how many options of a call fit without a further allocation.
-const roomForOptions = 8
+const roomForOptions = 6
 
 // attempt is the state of one attempt, and the context that it travels in, to the model and to [Transport]. It is one
 // allocation on the way of a healthy call, so what belongs to it lives in it.
@@ -44,7 +44,7 @@ type attempt struct {
 	left    atomic.Bool // a deaf client was left behind
 
 	// The clock. See startClock.
-	started    time.Time     // zero: it does not run
+	started    time.Duration // 0: it does not run
 	blind      bool          // tokens are seen by a Transport only
 	token      atomic.Int64  // when the last one came
 	delivering atomic.Int32  // calls of the caller's functions that have not returned

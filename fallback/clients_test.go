@@ -8,12 +8,16 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/llms/mistral"
 
 	"github.com/interlock-go/interlock/fallback"
+	"github.com/interlock-go/interlock/internal/misbehave"
 )
 
 // What every client says of every failure, as it was measured: the status, where the client keeps one, else its words.
@@ -238,5 +242,34 @@ func TestSilentFailures(t *testing.T) {
 	// Cloudflare's client loses the text of every stream: it is not asked to stream at all.
 	if fallback.ProviderCloudflare.Capabilities()&fallback.CapStreaming != 0 {
 		t.Error("cloudflare is asked to stream")
+	}
+}
+
+// The real client that ignores its context: it is left behind at the limit, counted by the name of its candidate, and
+// waited for before the test's end, where no goroutine may be left.
+func TestMistralIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	srv, err := misbehave.Start(misbehave.Config{Script: replies(misbehave.Reply{Fault: misbehave.FaultHang})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := mistral.New(
+		mistral.WithEndpoint(srv.URL()), mistral.WithAPIKey("k"), mistral.WithModel("m"), mistral.WithMaxRetries(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := list(client, does(says("backup")))
+	l[0].Provider = fallback.ProviderMistral
+	rec := &recorder{}
+	m := build(t, fallback.Config{Candidates: l, AttemptTimeout: 100 * time.Millisecond, Observer: rec})
+	want(t, m, "backup")
+	if !slices.Contains(rec.lines(), "deny cancel primary abandoned #1") || m.Abandoned() != 1 {
+		t.Errorf("%d abandoned", m.Abandoned())
+	}
+	srv.Close() // the client's own way out
+	for poll := time.NewTicker(10 * time.Millisecond); m.Abandoned() > 0; <-poll.C {
+		if t.Context().Err() != nil {
+			t.Fatal("it does not end")
+		}
 	}
 }

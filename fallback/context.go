@@ -64,8 +64,8 @@ func (a *attempt) Err() error {
 // Deadline implements [context.Context].
 func (a *attempt) Deadline() (time.Time, bool) {
 	at, ok := a.Context.Deadline()
-	if whole := a.model.limits.whole; whole != NoLimit && !a.started.IsZero() {
-		if own := a.started.Add(whole); !ok || own.Before(at) {
+	if whole := a.model.limits.whole; whole != NoLimit && a.started > 0 {
+		if own := a.model.epoch.Add(a.started - 1 + whole); !ok || own.Before(at) {
 			return own, true
 		}
 	}

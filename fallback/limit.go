@@ -100,7 +100,7 @@ func (a *attempt) startClock() {
 	if a.model.limits.whole == NoLimit && a.gate == nil {
 		return // nothing that could end it
 	}
-	a.started = time.Now()
+	a.started = a.model.clock()
 	a.clock.Lock()
 	defer a.clock.Unlock()
 	if _, due := a.due(0); due > 0 {
@@ -108,14 +108,17 @@ func (a *attempt) startClock() {
 	}
 }
 
+// clock is the time of limits: monotonic, and never 0.
+func (m *Model) clock() time.Duration { return time.Since(m.epoch) + 1 }
+
 // arm sets the timer to what comes next.
 func (a *attempt) arm() {
 	a.clock.Lock()
 	defer a.clock.Unlock()
-	if a.stopped || a.started.IsZero() {
+	if a.stopped || a.started == 0 {
 		return
 	}
-	now := time.Since(a.started)
+	now := a.model.clock() - a.started
 	_, due := a.due(now)
 	switch {
 	case due == 0:
@@ -144,7 +147,7 @@ func (a *attempt) expire() {
 
 		return
 	}
-	now := time.Since(a.started)
+	now := a.model.clock() - a.started
 	which, due := a.due(now)
 	if due > now {
 		a.timer.Reset(due - now)
@@ -200,10 +203,10 @@ func (a *attempt) due(now time.Duration) (which Limit, due time.Duration) {
 
 // tick notes a token. The first one changes what the timer waits for.
 func (a *attempt) tick() {
-	if a.started.IsZero() {
+	if a.started == 0 {
 		return
 	}
-	if a.token.Swap(int64(max(time.Since(a.started), 1))) == 0 {
+	if a.token.Swap(int64(max(a.model.clock()-a.started, 1))) == 0 {
 		a.arm()
 	}
 }
