@@ -98,7 +98,7 @@ func (m *Model) try(ctx context.Context, c *candidate, w *walk) (e ended) {
 		end(m.attemptOutcome(c, w.number, &e))
 		m.reportAttempt(ctx, c, w.number, &e)
 	}()
-	resp, err := a.run(w.call, w.number)
+	resp, err := a.run(w.call, w.number) //nolint:contextcheck // the attempt is the context
 	m.judge(ctx, a, resp, err, &e)
 	if e.class != 0 || e.denied {
 		return e
@@ -164,7 +164,8 @@ func (a *attempt) prepare(call *middleware.ModelCall) {
 	if a.gate != nil {
 		options = a.gate.options(options)
 	}
-	a.options = append(options, a.c.model)
+	options = append(options, a.c.model)
+	a.options = options
 }
 
 // within is the innermost handler, inside of Around.

@@ -42,8 +42,8 @@ const breakAfter = 3
 
 // What a breaker is told of an attempt.
 var (
-	errFailed    = errors.New("interlock: fallback: failed")    //nolint:gochecknoglobals // sentinel
-	errUndecided = errors.New("interlock: fallback: undecided") //nolint:gochecknoglobals // sentinel
+	errFailed    = errors.New("interlock: fallback: failed")
+	errUndecided = errors.New("interlock: fallback: undecided")
 )
 
 func newBench() bench {

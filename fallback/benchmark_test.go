@@ -46,6 +46,7 @@ func BenchmarkHealthy(b *testing.B) {
 	options := []llms.CallOption{llms.WithTemperature(0.5)}
 	asks := func(m llms.Model) func(*testing.B) {
 		return func(b *testing.B) {
+			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := m.GenerateContent(b.Context(), messages, options...); err != nil {
@@ -98,6 +99,8 @@ func BenchmarkHandle(b *testing.B) {
 }
 
 // A healthy call allocates three times more than the bare model: the call, its options, the attempt.
+//
+//nolint:paralleltest // AllocsPerRun counts those of everybody
 func TestHealthyCallAllocations(t *testing.T) {
 	model, messages := answers(), hello()
 	options := []llms.CallOption{llms.WithTemperature(0.5)}

@@ -55,7 +55,7 @@ func headerOf(err error) http.Header {
 	if !f.IsValid() || !f.CanInterface() {
 		return nil
 	}
-	h, _ := f.Interface().(http.Header)
+	h, _ := reflect.TypeAssert[http.Header](f)
 
 	return h
 }

@@ -25,20 +25,20 @@ import (
 func TestClassesOfClients(t *testing.T) {
 	t.Parallel()
 	const (
-		auth, rate, over, net_, bad = fallback.ClassAuth, fallback.ClassRateLimited, fallback.ClassOverloaded, fallback.ClassNetwork, fallback.ClassBadResponse
-		quota, found, length        = fallback.ClassQuota, fallback.ClassNotFound, fallback.ClassContextLength
-		filter, invalid, unknown    = fallback.ClassContentFilter, fallback.ClassInvalidRequest, fallback.ClassUnknown
-		tooLong                     = "This model's maximum context length is 8192 tokens. However, your messages resulted in 10425 tokens. Please reduce the length of the messages."
-		policy                      = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry."
-		inactive                    = "Your account is not active, please check your billing details on our website."
-		key                         = "Incorrect API key provided: sk-abc***def. You can find your API key at https://platform.openai.com/account/api-keys."
-		country                     = "Country, region, or territory not supported"
-		missing                     = "The model 'own-model' does not exist or you do not have access to it."
-		limit                       = "Rate limit reached for gpt-4o in organization org-x on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 7s."
-		used                        = "You exceeded your current quota, please check your plan and billing details."
-		fault                       = "The server had an error while processing your request. Sorry about that!"
-		busy                        = "The engine is currently overloaded, please try again later"
-		value                       = "Invalid value for 'temperature': must be between 0 and 2."
+		auth, rate, over, network, bad = fallback.ClassAuth, fallback.ClassRateLimited, fallback.ClassOverloaded, fallback.ClassNetwork, fallback.ClassBadResponse
+		quota, found, length           = fallback.ClassQuota, fallback.ClassNotFound, fallback.ClassContextLength
+		filter, invalid, unknown       = fallback.ClassContentFilter, fallback.ClassInvalidRequest, fallback.ClassUnknown
+		tooLong                        = "This model's maximum context length is 8192 tokens. However, your messages resulted in 10425 tokens. Please reduce the length of the messages."
+		policy                         = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry."
+		inactive                       = "Your account is not active, please check your billing details on our website."
+		key                            = "Incorrect API key provided: sk-abc***def. You can find your API key at https://platform.openai.com/account/api-keys."
+		country                        = "Country, region, or territory not supported"
+		missing                        = "The model 'own-model' does not exist or you do not have access to it."
+		limit                          = "Rate limit reached for gpt-4o in organization org-x on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 7s."
+		used                           = "You exceeded your current quota, please check your plan and billing details."
+		fault                          = "The server had an error while processing your request. Sorry about that!"
+		busy                           = "The engine is currently overloaded, please try again later"
+		value                          = "Invalid value for 'temperature': must be between 0 and 2."
 	)
 	// The failures that all clients were shown.
 	all := []struct {
@@ -89,8 +89,8 @@ func TestClassesOfClients(t *testing.T) {
 		{fallback.ProviderGoogleAI, said("proto: syntax error (line 1:1): invalid value <"), bad},
 		{fallback.ProviderGoogleAI, said("error in stream mode: unexpected opening token, expected '['"), bad},
 		{fallback.ProviderGoogleAI, said("expect single candidate in stream mode; got 0"), bad},
-		{fallback.ProviderGoogleAI, fmt.Errorf("error in stream mode: %w", post(opError(syscall.ECONNREFUSED))), net_},
-		{fallback.ProviderGoogleAI, fmt.Errorf("error in stream mode: %w", io.ErrUnexpectedEOF), net_},
+		{fallback.ProviderGoogleAI, fmt.Errorf("error in stream mode: %w", post(opError(syscall.ECONNREFUSED))), network},
+		{fallback.ProviderGoogleAI, fmt.Errorf("error in stream mode: %w", io.ErrUnexpectedEOF), network},
 		{fallback.ProviderGoogleAI, context.DeadlineExceeded, fallback.ClassTimeout}, // how it hides a 503
 
 		{fallback.ProviderMistral, post(said("http: ContentLength=160 with Body length 0")), over}, // how it hides 429 and 5xx
@@ -98,9 +98,9 @@ func TestClassesOfClients(t *testing.T) {
 		{fallback.ProviderMistral, said(`(HTTP Error 422) {"detail":[{"loc":["body","messages",0,"role"]}]}`), invalid},
 		{fallback.ProviderMistral, said(`(HTTP Error 400) {"object":"error","message":"Invalid model: x","type":"invalid_model"}`), found},
 		{fallback.ProviderMistral, fmt.Errorf("error decoding stream response: %w", jsonError("{")), bad},
-		{fallback.ProviderMistral, fmt.Errorf("error reading stream response: %w", opError(syscall.ECONNRESET)), net_},
+		{fallback.ProviderMistral, fmt.Errorf("error reading stream response: %w", opError(syscall.ECONNRESET)), network},
 		{fallback.ProviderMistral, jsonError("<html>"), bad},
-		{fallback.ProviderMistral, post(opError(syscall.ECONNREFUSED)), net_},
+		{fallback.ProviderMistral, post(opError(syscall.ECONNREFUSED)), network},
 
 		{fallback.ProviderOllama, said("422 Unprocessable Entity"), invalid}, // only for a body without a message
 		{fallback.ProviderOllama, said(`model "llama9" not found, try pulling it first`), found},
@@ -111,20 +111,20 @@ func TestClassesOfClients(t *testing.T) {
 		{fallback.ProviderOllama, jsonError("<html>"), bad},
 		{fallback.ProviderOllama, said("the tool said: Overloaded"), unknown},
 		{fallback.ProviderOllama, said("422 is not a Status, 429"), unknown},
-		{fallback.ProviderOllama, post(io.EOF), net_},
+		{fallback.ProviderOllama, post(io.EOF), network},
 
 		{fallback.ProviderCohere, said("empty response"), bad},
 		{fallback.ProviderCohere, said("model not found, make sure the correct model ID was used"), found},
 		{fallback.ProviderCohere, fmt.Errorf("parse response: %w", jsonError("<html>")), bad},
-		{fallback.ProviderCohere, fmt.Errorf("parse response: %w", io.EOF), net_},
-		{fallback.ProviderCohere, fmt.Errorf("send request: %w", post(&net.DNSError{Err: "no such host"})), net_},
+		{fallback.ProviderCohere, fmt.Errorf("parse response: %w", io.EOF), network},
+		{fallback.ProviderCohere, fmt.Errorf("send request: %w", post(&net.DNSError{Err: "no such host"})), network},
 
 		{fallback.ProviderHuggingFace, said("failed to run inference: unexpected status code: 429"), rate},
 		{fallback.ProviderHuggingFace, said("failed to run inference: unexpected status code: 502, body: <html>\n<head>\n"), over},
 		{fallback.ProviderHuggingFace, said(`failed to run inference: unexpected status code: 503, body: {"error":"Model own-model is currently loading","estimated_time":20.0}`), over},
 		{fallback.ProviderHuggingFace, said("empty response"), bad},
 		{fallback.ProviderHuggingFace, fmt.Errorf("failed to run inference: %w", jsonError(`{"A":{}}`)), bad},
-		{fallback.ProviderHuggingFace, fmt.Errorf("failed to run inference: %w", post(opError(syscall.ECONNRESET))), net_},
+		{fallback.ProviderHuggingFace, fmt.Errorf("failed to run inference: %w", post(opError(syscall.ECONNRESET))), network},
 
 		{fallback.ProviderCloudflare, said("error: "), over},
 		{fallback.ProviderCloudflare, said("error: <html><body><h1>504 Gateway Time-out</h1></body></html>"), over},
@@ -138,7 +138,7 @@ func TestClassesOfClients(t *testing.T) {
 		{fallback.ProviderLlamafile, said("422 Unprocessable Entity"), invalid},
 		{fallback.ProviderLlamafile, said("slot unavailable"), over},
 		{fallback.ProviderLlamafile, said("context canceled"), unknown},
-		{fallback.ProviderLlamafile, post(opError(syscall.ECONNREFUSED)), net_},
+		{fallback.ProviderLlamafile, post(opError(syscall.ECONNREFUSED)), network},
 	} {
 		expectClass(t, tc.p, tc.err, tc.class)
 	}

@@ -63,9 +63,9 @@
 // # Whole answers only
 //
 // A response without choices, with a nil choice, without text and calls, or with a call whose arguments are cut is a
-// failure (bad_response), so is a streamed answer without a reason for its end, and what one of [Config.Checks] rejects. Give candidates whose client takes
-// an *http.Client a [Transport]: only that sees statuses, Retry-After and a damaged stream that the client reports as a
-// success.
+// failure (bad_response), so is a streamed answer without a reason for its end, and what one of [Config.Checks] rejects.
+// Give candidates whose client takes an *http.Client a [Transport]: only that sees statuses, Retry-After and a damaged
+// stream that the client reports as a success.
 //
 // # Failures
 //

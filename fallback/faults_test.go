@@ -1,3 +1,4 @@
+//nolint:thelper // the rows are tests: a failure shows their own line
 package fallback_test
 
 import (
@@ -30,7 +31,7 @@ func factor() time.Duration {
 }
 
 // sixty words, as the specification counts them.
-var sixty = strings.TrimSpace(strings.Repeat("word ", 59)) + " end" //nolint:gochecknoglobals // a constant
+var sixty = strings.TrimSpace(strings.Repeat("word ", 59)) + " end"
 
 // pair is a chain of two real clients in front of two misbehaving providers.
 type pair struct {
@@ -323,11 +324,11 @@ func TestConformanceOfFaults(t *testing.T) {
 }
 
 var (
-	tooLong = map[fallback.Provider]string{ //nolint:gochecknoglobals // constants
+	tooLong = map[fallback.Provider]string{
 		fallback.ProviderOpenAI:    "This model's maximum context length is 8192 tokens. " + secret,
 		fallback.ProviderAnthropic: "prompt is too long: 215000 tokens > 200000 maximum " + secret,
 	}
-	filtered = map[fallback.Provider]string{ //nolint:gochecknoglobals // constants
+	filtered = map[fallback.Provider]string{
 		fallback.ProviderOpenAI:    "Your request was rejected as a result of our safety system. " + secret,
 		fallback.ProviderAnthropic: "Output blocked by content filtering policy " + secret,
 	}

@@ -184,7 +184,7 @@ func (w *walk) attempt(ctx context.Context, t ticket, c *candidate) (e ended, on
 	w.number++
 	e = m.try(ctx, c, w)
 	if e.class != 0 {
-		once = w.wish(ctx, c, &e)
+		once = w.wish(ctx, &e)
 	}
 
 	return e, once

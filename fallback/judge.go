@@ -66,7 +66,7 @@ func (m *Model) judge(caller context.Context, a *attempt, resp *llms.ContentResp
 	case e.err != nil:
 		e.class = classify(a.c.Provider, &a.seen, e.err)
 	default:
-		if e.err = a.checkUser(resp); e.err == nil {
+		if e.err = a.checkUser(resp); e.err == nil { //nolint:contextcheck // the attempt is the context
 			e.class = 0
 
 			return

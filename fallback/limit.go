@@ -22,8 +22,6 @@ const (
 	LimitFirstToken
 	// LimitIdle is Config.Idle.
 	LimitIdle
-
-	limitEnd
 )
 
 // String returns the limit's name, or "invalid".

@@ -17,7 +17,6 @@ import (
 // slowly is a client that streams chunks with a pause before each, and answers with all of them. It heeds its context.
 func slowly(pauses ...time.Duration) ask {
 	return func(ctx context.Context, _ []llms.MessageContent, o *llms.CallOptions) (*llms.ContentResponse, error) {
-		whole := ""
 		for _, p := range pauses {
 			select {
 			case <-time.After(p):
@@ -28,7 +27,6 @@ func slowly(pauses ...time.Duration) ask {
 
 				return nil, ctx.Err()
 			}
-			whole += "x"
 			if o.StreamingFunc != nil {
 				if err := o.StreamingFunc(ctx, []byte("x")); err != nil {
 					return nil, err
@@ -36,7 +34,7 @@ func slowly(pauses ...time.Duration) ask {
 			}
 		}
 
-		return says(whole)(ctx, nil, nil)
+		return says(strings.Repeat("x", len(pauses)))(ctx, nil, nil)
 	}
 }
 

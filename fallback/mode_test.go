@@ -35,7 +35,7 @@ func TestBuffered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			options := append(tc.options, collect(&got))
+			options := append([]llms.CallOption{collect(&got)}, tc.options...)
 			if strings.Contains(name, "thought") {
 				options = append(options, llms.WithStreamingReasoningFunc(func(context.Context, []byte, []byte) error { return nil }))
 			}

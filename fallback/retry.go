@@ -35,9 +35,9 @@ type again struct {
 	wait   time.Duration
 }
 
-// wish says whether the class of a failure permits to ask c again, and after which wait. The bench has the last word:
+// wish says whether the class of a failure permits to ask its candidate again, and after which wait. The bench has the last word:
 // see settle.
-func (w *walk) wish(ctx context.Context, c *candidate, e *ended) again {
+func (w *walk) wish(ctx context.Context, e *ended) again {
 	limit := classTable[e.class].again
 	if w.m.cfg.NoRetry || e.denied || e.chunks > 0 || w.again >= limit || w.number+w.unasked() >= maxAttempts {
 		return again{}

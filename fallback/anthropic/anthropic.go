@@ -15,7 +15,7 @@ const Name = "anthropic"
 
 const baseURL = "https://api.anthropic.com/v1"
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderAnthropic, New: At(baseURL)})
 }

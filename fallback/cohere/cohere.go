@@ -18,7 +18,7 @@ const Name = "cohere"
 
 const baseURL = "https://api.cohere.ai"
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderCohere, New: At(baseURL)})
 }

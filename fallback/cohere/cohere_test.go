@@ -20,7 +20,7 @@ func TestOneText(t *testing.T) {
 	t.Parallel()
 	var bodies []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body) //nolint:errcheck // a cut body shows in the test
+		b, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, r.Header.Get("Authorization")+" "+string(b))
 		_, _ = io.WriteString(w, `{"generations":[{"text":"yes"}]}`)
 	}))

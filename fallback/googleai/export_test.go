@@ -1,4 +1,4 @@
 package googleai
 
 // NewClient is the factory that init registers.
-var NewClient = newClient //nolint:gochecknoglobals // for tests
+var NewClient = newClient

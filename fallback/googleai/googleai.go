@@ -23,7 +23,7 @@ const Name = "googleai"
 // maxTokens where neither caller nor candidate limits the answer. The client's own limit is 2048.
 const maxTokens = 4096
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderGoogleAI, New: newClient})
 }

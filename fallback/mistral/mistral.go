@@ -24,7 +24,7 @@ const (
 	longest  = time.Minute
 )
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderMistral, New: At(endpoint)})
 }

@@ -16,7 +16,7 @@ import (
 // Name under which specs name the provider.
 const Name = "ollama"
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderOllama, New: newClient, Keyless: true})
 }

@@ -18,7 +18,7 @@ func TestResolved(t *testing.T) {
 	t.Parallel()
 	var body, header string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body) //nolint:errcheck // a cut body shows in the test
+		b, _ := io.ReadAll(r.Body)
 		body, header = string(b), r.Header.Get("Authorization")
 		_, _ = io.WriteString(w, `{"message":{"role":"assistant","content":"yes"},"done":true,"eval_count":1,"prompt_eval_count":1}`)
 	}))

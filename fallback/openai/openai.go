@@ -23,7 +23,7 @@ const Name = "openai"
 
 const baseURL = "https://api.openai.com/v1"
 
-func init() { //nolint:gochecknoinits // registration by import, as database drivers do
+func init() {
 	// The only error is a second registration, which Resolve tells.
 	_ = fallback.Register(Name, fallback.Registration{Provider: fallback.ProviderOpenAI, New: At(baseURL)})
 }
