@@ -25,3 +25,15 @@ func ClassRow(c Class) (again int, next, bench string) {
 
 	return row.again, next, bench
 }
+
+// Share is the bound of retries, for its own test.
+type Share struct{ s share }
+
+// Call counts a call.
+func (s *Share) Call(now time.Time) { s.s.call(now, time.Second) }
+
+// Retry takes a retry, if there is one.
+func (s *Share) Retry(now time.Time) bool { return s.s.retry(now, time.Second) }
+
+// RetryAfter reads the header.
+func RetryAfter(header string, now time.Time) time.Duration { return retryAfter(header, now) }
