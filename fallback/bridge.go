@@ -41,8 +41,8 @@ const (
 func (c *candidate) bridge(
 	messages []llms.MessageContent, view middleware.OptionsView,
 ) (bridged []llms.MessageContent, options []llms.CallOption) {
-	tools, offered := c.client.bridgeTools(view)
-	options = append(tools, c.bridgeLimits(view)...)
+	options, offered := c.client.bridgeTools(view)
+	options = append(options, c.bridgeLimits(view)...)
 
 	return c.client.bridgeMessages(messages, offered), options
 }

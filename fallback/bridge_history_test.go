@@ -3,6 +3,7 @@ package fallback_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -281,7 +282,7 @@ func FuzzBridge(f *testing.F) {
 				}
 				total++
 				turn.Parts = append(turn.Parts, llms.ToolCall{ID: id, FunctionCall: &llms.FunctionCall{Name: "f", Arguments: arguments}})
-				results = append(results, message(llms.ChatMessageTypeTool, llms.ToolCallResponse{ToolCallID: id, Content: fmt.Sprint(total)}))
+				results = append(results, message(llms.ChatMessageTypeTool, llms.ToolCallResponse{ToolCallID: id, Content: strconv.Itoa(total)}))
 			}
 			messages = append(append(messages, turn), results...)
 		}

@@ -176,15 +176,18 @@ func TestRequires(t *testing.T) {
 
 func TestBadCapabilities(t *testing.T) {
 	t.Parallel()
-	for field, change := range map[string]func(*fallback.Candidate){
-		"Lacks":                      func(c *fallback.Candidate) { c.Lacks = 1 << 15 },
-		"Bridge.MaxTokens: outside ": func(c *fallback.Candidate) { c.Bridge.MaxTokens = -1 },
-		"Bridge.MaxTokens":           func(c *fallback.Candidate) { c.Bridge.MaxTokens = 1<<20 + 1 },
+	for _, tc := range []struct {
+		field  string
+		change func(*fallback.Candidate)
+	}{
+		{"Lacks", func(c *fallback.Candidate) { c.Lacks = 1 << 15 }},
+		{"Bridge.MaxTokens", func(c *fallback.Candidate) { c.Bridge.MaxTokens = -1 }},
+		{"Bridge.MaxTokens", func(c *fallback.Candidate) { c.Bridge.MaxTokens = 1<<20 + 1 }},
 	} {
 		l := list(does(says("ok")))
-		change(&l[0])
-		if _, err := fallback.New(fallback.Config{Candidates: l}); err == nil || !strings.Contains(err.Error(), "Candidates[0]."+field) {
-			t.Errorf("%s: %v", field, err)
+		tc.change(&l[0])
+		if _, err := fallback.New(fallback.Config{Candidates: l}); err == nil || !strings.Contains(err.Error(), "Candidates[0]."+tc.field+": ") {
+			t.Errorf("%s: %v", tc.field, err)
 		}
 	}
 }

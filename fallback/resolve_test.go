@@ -26,7 +26,7 @@ import (
 )
 
 // names of test providers are unique, because the registry belongs to the program.
-var registrations atomic.Int64 //nolint:gochecknoglobals // counts
+var registrations atomic.Int64
 
 func register(tb testing.TB, r fallback.Registration) string {
 	tb.Helper()
@@ -257,7 +257,7 @@ func TestResolvedClientsFollowNoRedirect(t *testing.T) {
 			t.Errorf("%v: an answer", p)
 		}
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // what it is
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if n := stolen.Load(); n != 0 {
 		t.Errorf("%d requests came through", n)
 	}

@@ -111,7 +111,7 @@ func TestKeep(t *testing.T) {
 }
 
 // What the acts about models show, and that nothing of what was said comes out.
-func TestFallbackActs(t *testing.T) {
+func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
 	for name, wants := range map[string][]string{
 		"stream-cut":      {"chunks are held back", "seen 92 of 92 bytes", "chunks are handed on at once", "seen 35 of 92 bytes"},
 		"silent-provider": {"timeout · primary", "substitute timeout · secondary"},
