@@ -56,7 +56,8 @@ type Config struct {
 	Tracer middleware.Tracer
 	// Fallback holds what all models of the guard share.
 	Fallback Fallback
-	// Now is the wall clock of handoffs and receipts. Default nil: time.Now.
+	// Now is the wall clock of handoffs and receipts, and the clock by which a
+	// failed candidate is left alone for a while. Default nil: time.Now.
 	Now func() time.Time
 }
 

@@ -22,6 +22,20 @@ type Fallback struct {
 	OnAuth fallback.AuthAction
 	// Pinned makes a move to another candidate final. Default false.
 	Pinned bool
+	// FirstToken is how long the first token of an attempt may take. Default 0: 10 s.
+	FirstToken time.Duration
+	// Idle is how long the pause between two tokens may be. Default 0: 10 s.
+	Idle time.Duration
+	// Stream says when chunks reach the caller. Default nil: at once (fallback.Passthrough).
+	Stream fallback.StreamMode
+	// NoRetry moves on at once instead of asking a candidate again. Default false.
+	NoRetry bool
+	// RouteByWindow skips candidates whose Window is too small for a call. Default false.
+	RouteByWindow bool
+	// Checks may reject a response before it counts. Default none.
+	Checks []fallback.ResponseCheck
+	// Requires is what the agents of the guard need: Model refuses candidates of which none has all of it. Default none.
+	Requires fallback.Capabilities
 }
 
 // Model returns a model over candidates, the first being the primary. A single
@@ -38,7 +52,10 @@ func (g *Guard) Model(candidates ...Candidate) (llms.Model, error) {
 	}
 	chain, err := fallback.New(fallback.Config{
 		Candidates: candidates, AttemptTimeout: g.cfg.Fallback.AttemptTimeout, OnAuth: g.cfg.Fallback.OnAuth,
-		Pinned: g.cfg.Fallback.Pinned, Observer: g.cfg.Observer, Tracer: g.cfg.Tracer,
+		Pinned: g.cfg.Fallback.Pinned, FirstToken: g.cfg.Fallback.FirstToken, Idle: g.cfg.Fallback.Idle,
+		Stream: g.cfg.Fallback.Stream, NoRetry: g.cfg.Fallback.NoRetry, Requires: g.cfg.Fallback.Requires,
+		RouteByWindow: g.cfg.Fallback.RouteByWindow, Checks: g.cfg.Fallback.Checks,
+		Observer: g.cfg.Observer, Tracer: g.cfg.Tracer, Now: g.cfg.Now,
 	})
 	if err != nil {
 		return nil, badConfig("Candidates", "as fallback.Config says", err)

@@ -1,7 +1,10 @@
 package fallback
 
 import (
+	"errors"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/interlock-go/interlock/middleware"
 )
@@ -19,11 +22,72 @@ import (
 //	anything else                        | as it was
 //
 // An attempt that began before the last change is old news: it changes nothing, but may lengthen a bench.
+//
+// Beside it, a breaker counts the failures in a row over all calls: a failure that is retried does not bench, but the
+// third in a row does, and where nobody is benched (a single candidate) it ends the retries. The breaker says *that*, the
+// bench says *when*: its own timeout is over at once, so that it admits one trial whenever the bench lets one through.
+// While nothing has failed since the last success, its permits would say nothing and are not taken.
 type bench struct {
 	gen     uint64 // counts changes
 	benched bool
 	until   time.Time
 	probe   *probe // in flight
+
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	failing bool // the breaker has counted a failure since the last success
+}
+
+// breakAfter is how many failures in a row open a breaker.
+const breakAfter = 3
+
+// What a breaker is told of an attempt.
+var (
+	errFailed    = errors.New("interlock: fallback: failed")
+	errUndecided = errors.New("interlock: fallback: undecided")
+)
+
+func newBench() bench {
+	return bench{breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests: 1,
+		Timeout:     1, // of a nanosecond
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errUndecided) },
+	})}
+}
+
+// allow takes a permit of the breaker, nil if it has none to give.
+func (b *bench) allow() func(error) {
+	permit, err := b.breaker.Allow()
+	if err != nil {
+		return nil
+	}
+
+	return permit
+}
+
+// count tells the breaker how an attempt ended, and reports whether it is open now.
+func (b *bench) count(t ticket, r probeResult) (open bool) {
+	if t.permit == nil && t.gen == b.gen && (r == probeFailed || (r == probeSucceeded && b.failing)) {
+		t.permit = b.allow()
+	}
+	if t.permit == nil {
+		return b.failing && b.breaker.State() != gobreaker.StateClosed
+	}
+	switch r {
+	case probeSucceeded:
+		t.permit(nil)
+	case probeFailed:
+		b.failing = true
+		t.permit(errFailed)
+	default:
+		t.permit(errUndecided)
+	}
+	open = b.breaker.State() != gobreaker.StateClosed
+	if r == probeSucceeded && !open {
+		b.failing = false
+	}
+
+	return open
 }
 
 // probe is an attempt that others wait for. Its result is written before done is closed.
@@ -44,9 +108,10 @@ const (
 
 // ticket is the right to ask one candidate. It is given back by settle.
 type ticket struct {
-	index int
-	gen   uint64
-	probe *probe
+	index  int
+	gen    uint64
+	probe  *probe
+	permit func(error) // of the breaker, nil if it has nothing to say
 }
 
 // change of a candidate's state, to be reported after unlock.
@@ -68,10 +133,18 @@ func (b *bench) circuit(now time.Time) middleware.CircuitState {
 	}
 }
 
+// free reports whether a call may ask the candidate now, as its probe or because it is not benched.
+func (b *bench) free(now time.Time) bool {
+	return !b.benched || (b.probe == nil && !now.Before(b.until))
+}
+
 // takeLocked gives out a ticket; a candidate that is benched is probed by it.
 func (m *Model) takeLocked(index int) (ticket, *change) {
 	b := &m.benches[index]
 	t := ticket{index: index, gen: b.gen}
+	if b.failing || b.benched {
+		t.permit = b.allow()
+	}
 	if !b.benched {
 		return t, nil
 	}
@@ -81,22 +154,42 @@ func (m *Model) takeLocked(index int) (ticket, *change) {
 	return t, m.changeLocked(index, middleware.CircuitHalfOpen, middleware.ReasonProbe)
 }
 
+// retake gives out a ticket for asking a candidate again, unless it was benched meanwhile.
+func (m *Model) retake(index int) (ticket, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.benches[index].benched {
+		return ticket{}, false
+	}
+	t, _ := m.takeLocked(index)
+
+	return t, true
+}
+
 // verdict is what an attempt says of its candidate.
 type verdict struct {
 	result probeResult
 	class  Class
 	status int
-	bench  time.Duration
+	bench  time.Duration // 0: never
+	again  bool          // the caller would rather ask it again
 }
 
-// settle ends an attempt: it applies the verdict and, if it was a probe, lets the waiting calls go on.
-func (m *Model) settle(t ticket, v verdict) *change {
-	now := m.cfg.Now()
+// settle ends an attempt: it applies the verdict and, if it was a probe, lets the waiting calls go on. It says whether
+// the candidate may be asked again: not after a probe, not when its breaker opens, and not past the share of retries.
+func (m *Model) settle(t ticket, v verdict) (out *change, again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := &m.benches[t.index]
-	var out *change
+	if v.result == probeSucceeded && !b.benched && !b.failing && t.permit == nil && t.probe == nil {
+		return nil, false // as nearly always
+	}
+	now := m.cfg.Now()
+	open := b.count(t, v.result)
+	v.again = v.again && t.probe == nil && !b.benched && !open
 	switch {
+	case v.again && m.share.retry(now, m.timing.second):
+		return nil, true
 	case v.result == probeSucceeded && t.gen == b.gen && b.benched:
 		b.gen++
 		b.benched, b.until = false, time.Time{}
@@ -118,7 +211,7 @@ func (m *Model) settle(t ticket, v verdict) *change {
 		}
 	}
 
-	return out
+	return out, false
 }
 
 func (m *Model) changeLocked(index int, s middleware.CircuitState, r middleware.Reason) *change {
@@ -132,17 +225,23 @@ func (m *Model) changeLocked(index int, s middleware.CircuitState, r middleware.
 // benchFor returns how long a failure of candidate index keeps calls away from it; 0: not at all.
 func (m *Model) benchFor(index int, c Class, retryAfter time.Duration) time.Duration {
 	last := len(m.candidates) - 1
-	d := classTable[c].bench
 	switch {
-	case d == 0, last == 0, m.cfg.Pinned && index == last:
-		return 0
-	case classTable[c].move == moveAuth && m.cfg.OnAuth != AuthNext:
+	case !m.blames(c), last == 0, m.cfg.Pinned && index == last:
 		return 0
 	case m.cfg.Pinned:
 		return forever
+	case classTable[c].bench == benchLong:
+		return m.timing.long
 	default:
-		return max(d, min(retryAfter, benchLong))
+		return max(m.timing.short, min(retryAfter, m.timing.long))
 	}
+}
+
+// blames reports whether a failure of this class says something about the candidate.
+func (m *Model) blames(c Class) bool {
+	row := &classTable[c]
+
+	return row.bench != benchNever && (row.move != moveAuth || m.cfg.OnAuth == AuthNext)
 }
 
 // forever is longer than any process runs, and far from an overflow of time.Time.
@@ -153,7 +252,7 @@ func (m *Model) activeLocked(now time.Time) int {
 	soonest := -1
 	for i := range m.benches {
 		b := &m.benches[i]
-		if c := b.circuit(now); c == middleware.CircuitClosed || (c == middleware.CircuitHalfOpen && b.probe == nil) {
+		if b.free(now) {
 			return i
 		}
 		if soonest < 0 || b.until.Before(m.benches[soonest].until) {

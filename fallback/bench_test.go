@@ -124,7 +124,7 @@ func TestPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		primary, backup := newFlaky("primary", status(503)), newFlaky("backup", status(503))
 		primary.down.Store(true)
-		m := build(t, fallback.Config{Candidates: list(primary, backup), Pinned: true})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, backup), Pinned: true})
 		want(t, m, "backup")
 		primary.down.Store(false)
 		pass(1000 * time.Hour)
@@ -220,7 +220,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		primary, backup := newGated(), does(says("backup"))
-		m := build(t, fallback.Config{Candidates: list(primary, backup)})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, backup)})
 		primary.fail(t, m)
 		pass(31 * time.Second)
 		done := make(chan string)
@@ -271,7 +271,7 @@ func TestWaitingCallsShareTheProbe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				primary, backup := newGated(), newFlaky("backup", status(404))
 				backup.down.Store(true)
-				m := build(t, fallback.Config{Candidates: list(primary, backup)})
+				m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, backup)})
 				primary.fail(t, m)
 				before := primary.fake.calls.Load()
 				var wg sync.WaitGroup
@@ -305,7 +305,7 @@ func TestWaitEndsWithItsDeadline(t *testing.T) {
 		rec := &recorder{}
 		primary, backup := newGated(), newFlaky("backup", status(404))
 		backup.down.Store(true)
-		m := build(t, fallback.Config{Candidates: list(primary, backup), Observer: rec})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, backup), Observer: rec})
 		primary.fail(t, m)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -356,7 +356,7 @@ func TestProbeIsReleased(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rec := &recorder{}
 				primary := newGated()
-				m := build(t, fallback.Config{Candidates: list(primary, does(says("backup"))), Tracer: rec, Observer: rec})
+				m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, does(says("backup"))), Tracer: rec, Observer: rec})
 				primary.fail(t, m)
 				pass(31 * time.Second)
 				done := make(chan struct{})
@@ -382,7 +382,7 @@ func TestLateNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		primary := newGated()
-		m := build(t, fallback.Config{Candidates: list(primary, does(says("backup")))})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, does(says("backup")))})
 		var wg sync.WaitGroup
 		begin := func() chan ask {
 			wg.Go(func() { _, _ = text(t.Context(), m) })
@@ -412,7 +412,7 @@ func TestLateFailureMayLengthenTheBench(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		primary := newGated()
-		m := build(t, fallback.Config{Candidates: list(primary, does(says("backup")))})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(primary, does(says("backup")))})
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = text(t.Context(), m) })
 		early := <-primary.calls
@@ -541,7 +541,7 @@ func TestDeafClientAnswersPanicsAndExits(t *testing.T) {
 	} {
 		l := list(does(what, says("hi")))
 		l[0].Deaf = true
-		m := build(t, fallback.Config{Candidates: l})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: l})
 		_, err := text(t.Context(), m)
 		if c := classOf(t, err); c != fallback.ClassBadResponse {
 			t.Errorf("%s: %v", name, c)

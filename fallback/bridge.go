@@ -1,175 +1,68 @@
 package fallback
 
 import (
-	"encoding/json"
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// argument is the name under which langchaingo's functions agent declares the one string that its tools take.
-const argument = "__arg1"
+// Bridge says how a call is brought into the form that a candidate's client takes. Every attempt goes over it, also at a
+// single candidate: langchaingo's functions agent has no tools on anthropic without it, and cannot change the vendor in
+// the middle of a run. The conversions, each only for the clients that need it (measured, see the table in the code):
+//
+//   - functions become tools, and are cleared; a choice that the client drops is honoured by leaving the tools out
+//     ("none") or makes the candidate ineligible (a forced one);
+//   - arguments in the history that are not a JSON object are wrapped into one; types and ids that are missing are made;
+//     the role function becomes tool;
+//   - an assistant message of several calls is split into pairs of call and result; where no tools are offered any more,
+//     calls and results are told as text;
+//   - several texts of one message are joined, several system messages too;
+//   - the temperature is clamped to the provider's range, and a limit of the answer that the client would set without
+//     saying so is set by [Bridge.MaxTokens];
+//   - the model's name is set last.
+//
+// Of the answer, the choices that are blocks of one message are merged, missing ids and types of calls are made, and the
+// older field for a single call is filled.
+//
+// Messages, options and responses that belong to somebody else are never changed, and what needs no change is not
+// copied. A call that cannot be brought into the form makes the candidate ineligible for it: see [Capabilities].
+type Bridge struct {
+	// MaxTokens limits the answer where the caller does not. Default 0: 4096 tokens where the client would set its own
+	// limit without saying so (anthropic 2048, mistral 4000), else none. At most 1,048,576.
+	MaxTokens int
+}
 
-// bridgeOptions turns functions into tools and clears them: half of the clients send only tools, and the others would
-// send both. A tool of the same name is not declared twice.
-func bridgeOptions(view middleware.OptionsView) []llms.CallOption {
-	functions := view.Functions()
-	if len(functions) == 0 {
-		return nil
-	}
-	tools := view.Tools()
-	for i := range functions {
-		f := functions[i] // a copy: the caller's slice is not pointed into
-		named := func(t llms.Tool) bool { return t.Function != nil && t.Function.Name == f.Name }
-		if !slices.ContainsFunc(tools, named) {
-			tools = append(tools, llms.Tool{Type: "function", Function: &f})
+const (
+	defaultMaxTokens = 4096
+	mostMaxTokens    = 1 << 20
+)
+
+// bridge returns the messages, the same if nothing changes, and the further options with which c is asked.
+func (c *candidate) bridge(
+	messages []llms.MessageContent, view middleware.OptionsView,
+) (bridged []llms.MessageContent, options []llms.CallOption) {
+	options, offered := c.client.bridgeTools(view)
+	options = append(options, c.bridgeLimits(view)...)
+
+	return c.client.bridgeMessages(messages, offered), options
+}
+
+// bridgeLimits keeps temperature and length in the provider's bounds, and says what the client would hide.
+func (c *candidate) bridgeLimits(view middleware.OptionsView) (options []llms.CallOption) {
+	if hottest := c.client.hottest; hottest > 0 {
+		if t := view.Temperature(); t > hottest {
+			options = append(options, llms.WithTemperature(hottest))
+		} else if t < 0 {
+			options = append(options, llms.WithTemperature(0))
 		}
 	}
-	options := []llms.CallOption{llms.WithTools(tools), llms.WithFunctions(nil)}
-	if b := view.FunctionCallBehavior(); b != "" {
-		options = append(options, llms.WithFunctionCallBehavior(""))
-		if view.ToolChoice() == nil {
-			options = append(options, llms.WithToolChoice(string(b)))
-		}
+	limit := c.Bridge.MaxTokens
+	if limit == 0 && c.client.silentMax {
+		limit = defaultMaxTokens
+	}
+	if limit > 0 && view.MaxTokens() == 0 {
+		options = append(options, llms.WithMaxTokens(limit))
 	}
 
 	return options
-}
-
-// bridgeMessages wraps arguments of the history that are not a JSON object: the functions agent stores the bare string,
-// which some providers refuse and some clients cannot send. What needs no change is not copied; the caller's messages
-// are never changed.
-func bridgeMessages(messages []llms.MessageContent) (bridged []llms.MessageContent, changed bool) {
-	for i := range messages {
-		parts := bridgeParts(messages[i].Parts)
-		if parts == nil {
-			continue
-		}
-		if !changed {
-			messages, changed = slices.Clone(messages), true
-		}
-		messages[i].Parts = parts
-	}
-
-	return messages, changed
-}
-
-// bridgeParts returns nil if nothing has to change.
-func bridgeParts(parts []llms.ContentPart) []llms.ContentPart {
-	var own []llms.ContentPart
-	for i, p := range parts {
-		call, ok := p.(llms.ToolCall)
-		if !ok || call.FunctionCall == nil || isObject(call.FunctionCall.Arguments) {
-			continue
-		}
-		if own == nil {
-			own = slices.Clone(parts)
-		}
-		f := *call.FunctionCall
-		f.Arguments = wrapArgument(f.Arguments)
-		call.FunctionCall = &f
-		own[i] = call
-	}
-
-	return own
-}
-
-func isObject(s string) bool {
-	return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") && json.Valid([]byte(s))
-}
-
-func wrapArgument(s string) string {
-	b, err := json.Marshal(map[string]string{argument: s})
-	if err != nil { // cannot happen: a string always marshals
-		return "{}"
-	}
-
-	return string(b)
-}
-
-// bridgeResponse merges the choices of one message, because agents read only the first: anthropic puts the text into
-// choice 0 and the tool call into choice 1. The client's response is not changed; what needs no change is not copied.
-func (c *candidate) bridgeResponse(resp *llms.ContentResponse, n int) *llms.ContentResponse {
-	if len(resp.Choices) > 1 && (c.blocks || n <= 1) {
-		return &llms.ContentResponse{Choices: []*llms.ContentChoice{completeCalls(mergeChoices(resp.Choices))}}
-	}
-	own := resp
-	for i, choice := range resp.Choices {
-		if done := completeCalls(choice); done != choice {
-			if own == resp {
-				own = &llms.ContentResponse{Choices: slices.Clone(resp.Choices)}
-			}
-			own.Choices[i] = done
-		}
-	}
-
-	return own
-}
-
-func mergeChoices(choices []*llms.ContentChoice) *llms.ContentChoice {
-	merged := &llms.ContentChoice{GenerationInfo: choices[0].GenerationInfo} // each repeats the whole usage
-	var text, reasoning strings.Builder
-	for i, c := range choices {
-		text.WriteString(c.Content)
-		reasoning.WriteString(c.ReasoningContent)
-		if merged.StopReason == "" {
-			merged.StopReason = c.StopReason
-		}
-		if merged.FuncCall == nil {
-			merged.FuncCall = c.FuncCall
-		}
-		merged.ToolCalls = append(merged.ToolCalls, c.ToolCalls...)
-		if i > 0 {
-			merged.GenerationInfo = mergeInfo(merged.GenerationInfo, c.GenerationInfo)
-		}
-	}
-	merged.Content, merged.ReasoningContent = text.String(), reasoning.String()
-
-	return merged
-}
-
-// mergeInfo adds what base lacks, such as the thinking of another block, in a map of its own.
-func mergeInfo(base, more map[string]any) map[string]any {
-	own := false
-	for k, v := range more {
-		if old, has := base[k]; has && old != nil && old != "" {
-			continue
-		}
-		if !own {
-			grown := make(map[string]any, len(base)+len(more))
-			maps.Copy(grown, base)
-			base, own = grown, true
-		}
-		base[k] = v
-	}
-
-	return base
-}
-
-// completeCalls fills what clients leave out and other clients need: the type of a call, and the older field for the
-// first call. It returns c itself if nothing is missing.
-func completeCalls(c *llms.ContentChoice) *llms.ContentChoice {
-	if len(c.ToolCalls) == 0 {
-		return c
-	}
-	untyped := func(t llms.ToolCall) bool { return t.Type == "" }
-	if c.FuncCall != nil && !slices.ContainsFunc(c.ToolCalls, untyped) {
-		return c
-	}
-	d := *c
-	d.ToolCalls = slices.Clone(c.ToolCalls)
-	for i := range d.ToolCalls {
-		if d.ToolCalls[i].Type == "" {
-			d.ToolCalls[i].Type = "function"
-		}
-	}
-	if d.FuncCall == nil {
-		d.FuncCall = d.ToolCalls[0].FunctionCall
-	}
-
-	return &d
 }

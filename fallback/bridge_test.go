@@ -70,9 +70,10 @@ func TestBridgeArguments(t *testing.T) {
 			{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{
 				llms.TextContent{Text: "t"},
 				llms.ToolCall{ID: "1", Type: "function", FunctionCall: &llms.FunctionCall{Name: "f", Arguments: tc.in}},
-				llms.ToolCall{ID: "2"},
+				llms.ToolCall{ID: "2", Type: "function", FunctionCall: &llms.FunctionCall{Name: "g", Arguments: "{}"}},
 			}},
 			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "1", Content: "5"}}},
+			{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "2", Content: "6"}}},
 		}
 		before, err := json.Marshal(history)
 		if err != nil {

@@ -37,8 +37,6 @@ const (
 type traits struct {
 	name string
 	deaf bool // ignores the context
-	// tools: the client sends tools. A call that offers tools skips those that drop them: the model would answer without.
-	tools bool
 	// streamStop: a whole stream has a StopReason.
 	streamStop bool
 	// unfinished is the StopReason of an answer that was cut.
@@ -49,19 +47,31 @@ type traits struct {
 	blocks bool
 	// sse: streams are server-sent events that Transport can watch.
 	sse bool
+	// deltas: the client gives the StreamingFunc what it reads of a tool call too, so that it is heard of.
+	deltas bool
+	// inward says when a call that does not stream may be streamed inwardly, to watch its progress.
+	inward inwardRule
 }
 
+type inwardRule uint8
+
+const (
+	inwardNever   inwardRule = iota // something is lost, or not measured
+	inwardWatched                   // damage shows only to a Transport, or unknown events are printed
+	inwardAlways
+)
+
 var providerTable = [providerEnd]traits{ //nolint:gochecknoglobals // compiled table
-	ProviderOpenAI:      {name: "openai", tools: true, streamStop: true, sse: true},
-	ProviderAnthropic:   {name: "anthropic", tools: true, streamStop: true, blocks: true, sse: true},
-	ProviderGoogleAI:    {name: "googleai", tools: true, unfinished: "FinishReasonUnspecified"},
-	ProviderMistral:     {name: "mistral", deaf: true, tools: true, streamStop: true},
-	ProviderOllama:      {name: "ollama", counts: true},
+	ProviderOpenAI:      {name: "openai", streamStop: true, sse: true, deltas: true, inward: inwardWatched},
+	ProviderAnthropic:   {name: "anthropic", streamStop: true, blocks: true, sse: true, inward: inwardWatched},
+	ProviderGoogleAI:    {name: "googleai", unfinished: "FinishReasonUnspecified", inward: inwardAlways},
+	ProviderMistral:     {name: "mistral", deaf: true, streamStop: true},
+	ProviderOllama:      {name: "ollama", counts: true, inward: inwardAlways},
 	ProviderCohere:      {name: "cohere"},
 	ProviderHuggingFace: {name: "huggingface"},
 	ProviderCloudflare:  {name: "cloudflare"},
 	ProviderLlamafile:   {name: "llamafile"},
-	ProviderOther:       {name: "other", tools: true},
+	ProviderOther:       {name: "other"},
 }
 
 // Providers returns the closed set, for tables and tests.
@@ -111,9 +121,16 @@ type Candidate struct {
 	Window int
 	// CallOptions are appended to the caller's options at this candidate. Default none.
 	CallOptions []llms.CallOption
+	// Watched says that the client was given a [Transport]. Then a call that does not stream may be streamed inwardly, so
+	// that the first-token and idle limits watch it. Default false: found out by the first call.
+	Watched bool
 	// Deaf says that the client ignores its context, so that an attempt has to be left behind at its limit. Default
 	// false; mistral's client always is.
 	Deaf bool
+	// Lacks is what this model cannot take although its client can, such as CapImages. Default none.
+	Lacks Capabilities
+	// Bridge says how calls are brought into the client's form. Default: its zero value.
+	Bridge Bridge
 }
 
 // candidate is a Candidate as New keeps it.
@@ -122,8 +139,10 @@ type candidate struct {
 
 	traits
 
-	last      []llms.CallOption       // the model's name
-	handler   middleware.ModelHandler // Around applied
+	client    client                  // without what the model lacks
+	model     llms.CallOption         // the model's name
+	around    middleware.ModelHandler // Config.Around applied, nil if there is none
+	watched   atomic.Bool             // a Transport was seen
 	abandoned atomic.Int64
 }
 
@@ -133,8 +152,11 @@ const (
 )
 
 func newCandidate(c Candidate) *candidate {
-	own := &candidate{Candidate: c, traits: providerTable[c.Provider], last: []llms.CallOption{llms.WithModel(c.ModelName)}}
+	own := &candidate{Candidate: c, traits: providerTable[c.Provider], model: llms.WithModel(c.ModelName)}
 	own.deaf = own.deaf || c.Deaf
+	own.watched.Store(c.Watched)
+	own.client = clientTable[c.Provider]
+	own.client.can &^= c.Lacks
 	own.CallOptions = append([]llms.CallOption(nil), c.CallOptions...)
 
 	return own
@@ -154,6 +176,10 @@ func (c *Candidate) check() (field string, reason middleware.Reason, text string
 		return "Model", middleware.ReasonInvalidConfig, "nil"
 	case c.Window < 0:
 		return "Window", middleware.ReasonInvalidConfig, "negative"
+	case c.Lacks&^capPublic != 0:
+		return "Lacks", middleware.ReasonInvalidConfig, "not made of the capabilities"
+	case c.Bridge.MaxTokens < 0 || c.Bridge.MaxTokens > mostMaxTokens:
+		return "Bridge.MaxTokens", middleware.ReasonInvalidLimit, "outside of 0 to 1048576"
 	}
 	for _, o := range c.CallOptions {
 		if o == nil {

@@ -1,29 +1,26 @@
 package fallback
 
 import (
-	"time"
-
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// Class says what kind of failure an attempt was, and so what follows. The zero value is no class.
+// Class says what kind of failure an attempt was, and so what follows. The zero value is no class. The table is checked
+// against the code by a test.
 //
 //	class           | same again             | next                     | bench
 //	canceled        | no                     | never                    | no
-//	rate_limited    | after a wait           | yes                      | 30 s or Retry-After
+//	rate_limited    | twice                  | yes                      | 30 s or Retry-After
 //	overloaded      | once                   | yes                      | 30 s or Retry-After
-//	network         | once                   | yes                      | 30 s
-//	timeout         | no                     | yes                      | 30 s
-//	bad_response    | once                   | yes                      | 30 s
+//	network         | once                   | yes                      | 30 s or Retry-After
+//	timeout         | no                     | yes                      | 30 s or Retry-After
+//	bad_response    | once                   | yes                      | 30 s or Retry-After
 //	quota           | no                     | yes                      | 10 min
 //	not_found       | no                     | yes                      | 10 min
 //	auth            | no                     | only with AuthNext       | 10 min with AuthNext
 //	context_length  | no                     | only to a larger Window  | no
 //	content_filter  | no                     | never                    | no
 //	invalid_request | no                     | no                       | no
-//	unknown         | no                     | yes                      | 30 s
-//
-// "Same again" is what a class permits; this version moves on at once instead.
+//	unknown         | no                     | yes                      | 30 s or Retry-After
 type Class uint8
 
 // The classes.
@@ -59,10 +56,12 @@ const (
 	classEnd
 )
 
-// Durations of a bench, from the specification.
+type benchRule uint8
+
 const (
-	benchShort = 30 * time.Second
-	benchLong  = 10 * time.Minute
+	benchNever benchRule = iota
+	benchShort           // or Retry-After, if that is longer
+	benchLong
 )
 
 type moveRule uint8
@@ -77,23 +76,24 @@ const (
 type classRow struct {
 	reason middleware.Reason // gives the name too
 	move   moveRule
-	bench  time.Duration // 0: never benches
+	again  int // how often the same candidate may be asked again in a call
+	bench  benchRule
 }
 
 var classTable = [classEnd]classRow{ //nolint:gochecknoglobals // compiled table
-	ClassCanceled:       {middleware.ReasonCanceled, moveNever, 0},
-	ClassRateLimited:    {middleware.ReasonRateLimited, moveNext, benchShort},
-	ClassOverloaded:     {middleware.ReasonOverloaded, moveNext, benchShort},
-	ClassNetwork:        {middleware.ReasonNetwork, moveNext, benchShort},
-	ClassTimeout:        {middleware.ReasonTimeout, moveNext, benchShort},
-	ClassBadResponse:    {middleware.ReasonBadResponse, moveNext, benchShort},
-	ClassQuota:          {middleware.ReasonQuota, moveNext, benchLong},
-	ClassNotFound:       {middleware.ReasonNotFound, moveNext, benchLong},
-	ClassAuth:           {middleware.ReasonAuth, moveAuth, benchLong},
-	ClassContextLength:  {middleware.ReasonContextLength, moveLarger, 0},
-	ClassContentFilter:  {middleware.ReasonContentFilter, moveNever, 0},
-	ClassInvalidRequest: {middleware.ReasonInvalidRequest, moveNever, 0},
-	ClassUnknown:        {middleware.ReasonUnknownError, moveNext, benchShort},
+	ClassCanceled:       {middleware.ReasonCanceled, moveNever, 0, benchNever},
+	ClassRateLimited:    {middleware.ReasonRateLimited, moveNext, 2, benchShort},
+	ClassOverloaded:     {middleware.ReasonOverloaded, moveNext, 1, benchShort},
+	ClassNetwork:        {middleware.ReasonNetwork, moveNext, 1, benchShort},
+	ClassTimeout:        {middleware.ReasonTimeout, moveNext, 0, benchShort},
+	ClassBadResponse:    {middleware.ReasonBadResponse, moveNext, 1, benchShort},
+	ClassQuota:          {middleware.ReasonQuota, moveNext, 0, benchLong},
+	ClassNotFound:       {middleware.ReasonNotFound, moveNext, 0, benchLong},
+	ClassAuth:           {middleware.ReasonAuth, moveAuth, 0, benchLong},
+	ClassContextLength:  {middleware.ReasonContextLength, moveLarger, 0, benchNever},
+	ClassContentFilter:  {middleware.ReasonContentFilter, moveNever, 0, benchNever},
+	ClassInvalidRequest: {middleware.ReasonInvalidRequest, moveNever, 0, benchNever},
+	ClassUnknown:        {middleware.ReasonUnknownError, moveNext, 0, benchShort},
 }
 
 // Classes returns the closed set, for tables and tests.

@@ -130,7 +130,7 @@ func TestClasses(t *testing.T) {
 
 		{fallback.ProviderHuggingFace, said(`failed to run inference: unexpected status code: 503, body: {"estimated_time":20}`), fallback.ClassOverloaded},
 		{fallback.ProviderOllama, said("This model's maximum context length is 8192 tokens."), fallback.ClassContextLength},
-		{fallback.ProviderOllama, said("Overloaded"), fallback.ClassUnknown},
+		{fallback.ProviderOllama, said("Overloaded"), fallback.ClassOverloaded},
 		{fallback.ProviderCohere, said("empty response"), fallback.ClassBadResponse},
 		{fallback.ProviderCohere, said("model not found, make sure the correct model ID was used"), fallback.ClassNotFound},
 		{fallback.ProviderCloudflare, said(`error: {"errors":[]}`), fallback.ClassUnknown},
@@ -147,7 +147,7 @@ func TestClasses(t *testing.T) {
 	} {
 		l := list(does(fails(tc.err)))
 		l[0].Provider, l[0].Deaf = tc.provider, false
-		_, err := text(t.Context(), build(t, fallback.Config{Candidates: l}))
+		_, err := text(t.Context(), build(t, fallback.Config{NoRetry: true, Candidates: l}))
 		if got := classOf(t, err); got != tc.want {
 			t.Errorf("%d: %v of %q: class %v, want %v", i, tc.provider, tc.err, got, tc.want)
 		}

@@ -11,22 +11,53 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// Attempt is one line of the account of a failed call. It holds no content.
+// Attempt is one line of the account of a call. It holds no content.
 type Attempt struct {
 	Candidate ident.Label
-	Class     Class
+	Provider  Provider
+	// Class of the failure; zero for the attempt that answered.
+	Class Class
 	// Status is the HTTP status, where it is known, else 0.
 	Status int
 	// Duration of the attempt, or of the wait for a shared one.
 	Duration time.Duration
+	// Limit that ended it, with ClassTimeout; zero if none did.
+	Limit Limit
+	// InputTokens and OutputTokens are the provider's count, 0 if it is not known.
+	InputTokens, OutputTokens int
 	// Shared: another call's probe failed on behalf of this one.
 	Shared bool
+}
+
+// hidden is the content of an error. It is behind a pointer, so that no dump of the structure shows it.
+type hidden struct {
+	text   string
+	causes []error
+}
+
+func hide(text string, causes ...error) *hidden {
+	h := &hidden{text: text}
+	for _, c := range causes {
+		if c != nil {
+			h.causes = append(h.causes, c)
+		}
+	}
+
+	return h
+}
+
+func (h *hidden) unwrap() []error {
+	if h == nil {
+		return nil
+	}
+
+	return h.causes
 }
 
 // CandidateError is the failure of one candidate that is returned: it is not moved on from, or there is no other.
 type CandidateError struct {
 	attempt Attempt
-	causes  []error
+	hidden  *hidden
 }
 
 var _ middleware.Reasoned = (*CandidateError)(nil)
@@ -53,7 +84,7 @@ func (e *CandidateError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, 
 
 // Unwrap returns what the client returned and, if the caller canceled, its context's error and cause. Their texts are
 // content.
-func (e *CandidateError) Unwrap() []error { return e.causes }
+func (e *CandidateError) Unwrap() []error { return e.hidden.unwrap() }
 
 // Is reports whether target is the reason of e.
 func (e *CandidateError) Is(target error) bool { return isReason(target, e.Reason()) }
@@ -101,8 +132,7 @@ func (e *ExhaustedError) Is(target error) bool { return isReason(target, middlew
 type InterruptedError struct {
 	attempt Attempt
 	chunks  int
-	text    string
-	causes  []error
+	hidden  *hidden
 }
 
 var _ middleware.Reasoned = (*InterruptedError)(nil)
@@ -117,10 +147,19 @@ func (e *InterruptedError) Class() Class { return e.attempt.Class }
 func (e *InterruptedError) Chunks() int { return e.chunks }
 
 // Bytes returns how many bytes of text were delivered.
-func (e *InterruptedError) Bytes() int { return len(e.text) }
+func (e *InterruptedError) Bytes() int { return len(e.Text()) }
 
 // Text returns the text that was delivered. It is content.
-func (e *InterruptedError) Text() string { return e.text }
+func (e *InterruptedError) Text() string {
+	if e.hidden == nil {
+		return ""
+	}
+
+	return e.hidden.text
+}
+
+// Attempt returns the attempt that broke off.
+func (e *InterruptedError) Attempt() Attempt { return e.attempt }
 
 // Reason returns ReasonInterrupted.
 func (e *InterruptedError) Reason() middleware.Reason { return middleware.ReasonInterrupted }
@@ -135,7 +174,7 @@ func (e *InterruptedError) Error() string {
 func (e *InterruptedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.Error()) }
 
 // Unwrap returns what the client returned, if it returned an error.
-func (e *InterruptedError) Unwrap() []error { return e.causes }
+func (e *InterruptedError) Unwrap() []error { return e.hidden.unwrap() }
 
 // Is reports whether target is ReasonInterrupted or the reason of the class.
 func (e *InterruptedError) Is(target error) bool {
@@ -147,6 +186,19 @@ func isReason(target error, r middleware.Reason) bool {
 
 	return ok && t == r && r != 0
 }
+
+// rejectedError is a response that a check of the user rejected.
+type rejectedError struct{ hidden *hidden }
+
+var _ middleware.Reasoned = (*rejectedError)(nil)
+
+func (e *rejectedError) Error() string { return "interlock: fallback: response: rejected by a check" }
+
+func (e *rejectedError) Reason() middleware.Reason { return middleware.ReasonBadResponse }
+
+func (e *rejectedError) Is(target error) bool { return isReason(target, middleware.ReasonBadResponse) }
+
+func (e *rejectedError) Unwrap() []error { return e.hidden.unwrap() }
 
 // configError is what New returns.
 type configError struct {

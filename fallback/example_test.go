@@ -43,7 +43,7 @@ func ExampleNew_invalid() {
 
 // Around stands inside of the fallback: it sees every attempt, with the candidate's label.
 func ExampleConfig_around() {
-	m, err := fallback.New(fallback.Config{
+	m, err := fallback.New(fallback.Config{NoRetry: true,
 		Candidates: list(does(fails(status(503))), does(says("an answer"))),
 		Around: func(next middleware.ModelHandler) middleware.ModelHandler {
 			return func(ctx context.Context, call *middleware.ModelCall) (*middleware.ModelResult, error) {
@@ -75,7 +75,7 @@ func ExampleConfig_around() {
 }
 
 func ExampleExhaustedError() {
-	m, err := fallback.New(fallback.Config{Candidates: list(does(fails(status(503))), does(fails(errSecret)))})
+	m, err := fallback.New(fallback.Config{NoRetry: true, Candidates: list(does(fails(status(503))), does(fails(errSecret)))})
 	if err != nil {
 		fmt.Println(err)
 
@@ -101,4 +101,44 @@ func ExampleTransport() {
 	model, err := openai.New(openai.WithHTTPClient(client), openai.WithToken("key"))
 	fmt.Println(model != nil, err)
 	// Output: true <nil>
+}
+
+// A stream that breaks off is rescued, because the caller has seen nothing of it yet.
+func ExampleBuffered() {
+	m, err := fallback.New(fallback.Config{
+		Candidates: list(does(streams(fails(errSecret), "half ", "an ")), does(streams(says("a whole answer"), "a whole ", "answer"))),
+		Stream:     fallback.Buffered{MaxBytes: 64 << 10},
+	})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	_, err = m.GenerateContent(context.Background(), hello(), llms.WithStreamingFunc(func(_ context.Context, chunk []byte) error {
+		fmt.Print(string(chunk))
+
+		return nil
+	}))
+	fmt.Println("", err)
+	// Output: a whole answer <nil>
+}
+
+// Who answered, and what it cost, for those who see only an llms.Model.
+func ExampleWithReport() {
+	m, err := fallback.New(fallback.Config{Candidates: list(does(fails(status(404))), does(says("an answer")))})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	var report fallback.Report
+	_, err = llms.GenerateFromSinglePrompt(fallback.WithReport(context.Background(), &report), m, "a question")
+	fmt.Println(report.Candidate(), report.Total(), err)
+	for _, a := range report.Attempts() {
+		fmt.Println(a.Candidate, a.Class, a.Status)
+	}
+	// Output:
+	// backup {2 3 2} <nil>
+	// primary not_found 404
+	// backup invalid 0
 }

@@ -126,7 +126,7 @@ func TestModelNameIsTheLastOption(t *testing.T) {
 	}
 	l := list(does(look(status(503))), does(look(nil)))
 	l[1].CallOptions = []llms.CallOption{llms.WithTemperature(0.25), llms.WithModel("foreign")}
-	m := build(t, fallback.Config{Candidates: l})
+	m := build(t, fallback.Config{NoRetry: true, Candidates: l})
 	if _, err := text(t.Context(), m, llms.WithModel("the-callers"), llms.WithTemperature(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestModelNameIsTheLastOption(t *testing.T) {
 func TestFallbackAnswers(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
-	m := build(t, fallback.Config{
+	m := build(t, fallback.Config{NoRetry: true,
 		Candidates: list(does(fails(status(503))), does(says("backup"))), Observer: rec, Tracer: rec,
 	})
 	res, err := m.Handle(t.Context(), middleware.NewModelCall(hello()))
@@ -171,7 +171,7 @@ allow proceed backup ok #2 success` {
 func TestSingleCandidateHasNoFallbackSpan(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
-	m := build(t, fallback.Config{Candidates: list(does(fails(status(503)), says("back"))), Tracer: rec, Observer: rec})
+	m := build(t, fallback.Config{NoRetry: true, Candidates: list(does(fails(status(503)), says("back"))), Tracer: rec, Observer: rec})
 	_, err := text(t.Context(), m)
 	if got := classOf(t, err); got != fallback.ClassOverloaded {
 		t.Fatalf("class %v", got)
@@ -188,7 +188,7 @@ func TestSingleCandidateHasNoFallbackSpan(t *testing.T) {
 func TestUsageOfRejectedAttemptsIsKept(t *testing.T) {
 	t.Parallel()
 	bad := choice("")
-	m := build(t, fallback.Config{Candidates: list(
+	m := build(t, fallback.Config{NoRetry: true, Candidates: list(
 		does(gives(&llms.ContentResponse{Choices: []*llms.ContentChoice{bad}})), does(says("ok")),
 	)})
 	res, err := m.Handle(t.Context(), middleware.NewModelCall(hello()))
@@ -234,7 +234,7 @@ func TestUsageKeys(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
-	m := build(t, fallback.Config{
+	m := build(t, fallback.Config{NoRetry: true,
 		Candidates: list(does(fails(status(503))), does(fails(errSecret)), does(fails(status(404)))), Observer: rec,
 	})
 	_, err := text(t.Context(), m)
@@ -281,7 +281,7 @@ func TestAtMostSixAttempts(t *testing.T) {
 			Label: ident.MustLabel(name), Provider: fallback.ProviderOther, ModelName: "m", Model: f,
 		})
 	}
-	if _, err := text(t.Context(), build(t, fallback.Config{Candidates: l})); !errors.Is(err, middleware.ReasonExhausted) {
+	if _, err := text(t.Context(), build(t, fallback.Config{NoRetry: true, Candidates: l})); !errors.Is(err, middleware.ReasonExhausted) {
 		t.Fatal(err)
 	}
 	if n := f.calls.Load(); n != 6 {
@@ -551,7 +551,7 @@ func TestClassify(t *testing.T) {
 func TestAround(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	m := build(t, fallback.Config{
+	m := build(t, fallback.Config{NoRetry: true,
 		Candidates: list(does(fails(status(500))), does(says("b"))),
 		Around: func(next middleware.ModelHandler) middleware.ModelHandler {
 			return func(ctx context.Context, call *middleware.ModelCall) (*middleware.ModelResult, error) {
@@ -590,7 +590,7 @@ func TestAround(t *testing.T) {
 			}
 		},
 	} {
-		m := build(t, fallback.Config{Candidates: list(does(says("a"))), Around: around})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(does(says("a"))), Around: around})
 		if got, err := text(t.Context(), m); err == nil || got != "" {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		} else {

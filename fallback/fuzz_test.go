@@ -111,7 +111,7 @@ func FuzzBench(f *testing.F) {
 				return says("ok")(ctx, m, o)
 			})
 		}
-		m := build(t, fallback.Config{Candidates: list(models...), Now: func() time.Time { return now }})
+		m := build(t, fallback.Config{NoRetry: true, Candidates: list(models...), Now: func() time.Time { return now }})
 		var benched [2]bool
 		var until [2]time.Time
 		for step, b := range script {
@@ -164,5 +164,77 @@ func FuzzBench(f *testing.F) {
 				}
 			}
 		}
+	})
+}
+
+// FuzzShare compares the bound of retries with what it promises: whatever comes when, the retries of any ten seconds are
+// at most ten and a fifth of the calls of the same ten seconds and the second before, in which a count may begin.
+func FuzzShare(f *testing.F) {
+	f.Add([]byte{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
+	f.Add([]byte("a retry after each call, and then a long pause"))
+	f.Add([]byte{1, 1, 1, 255, 1, 0, 0, 0, 0, 0, 1, 1, 129, 1, 1, 1, 65, 1, 1, 1, 1, 1, 1, 1})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		var s fallback.Share
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		var calls, retries []time.Time
+		within := func(of []time.Time, d time.Duration) (n int) {
+			for _, at := range of {
+				if now.Sub(at) < d {
+					n++
+				}
+			}
+
+			return n
+		}
+		for _, b := range script {
+			now = now.Add(time.Duration(b>>1) * 20 * time.Millisecond)
+			if b&1 == 0 {
+				s.Call(now)
+				calls = append(calls, now)
+
+				continue
+			}
+			before := within(retries, 10*time.Second)
+			if s.Retry(now) {
+				if retries = append(retries, now); before+1 > 10+within(calls, 10*time.Second)/5 {
+					t.Fatalf("retry %d of %d calls", before+1, within(calls, 10*time.Second))
+				}
+			} else if within(retries, 11*time.Second) < 10 {
+				t.Fatalf("refused after %d retries", within(retries, 11*time.Second))
+			}
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, s := range []string{"", "2", "2.5", "-1", "NaN", "Inf", "1e309", "0x10", "Thu, 01 Jan 2026 00:02:00 GMT", "soon", "99999999999999999999"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, header string) {
+		if d := fallback.RetryAfter(header, now); d < 0 || d > 10*time.Minute {
+			t.Fatalf("%q: %v", header, d)
+		}
+	})
+}
+
+// FuzzClassify: whatever a client says, it is one of the classes, and none of it shows.
+func FuzzClassify(f *testing.F) {
+	for i, s := range []string{
+		"API returned unexpected status code: 503: x", "googleapi: Error 400: API key not valid", "(HTTP Error 429) {", "", "empty response",
+		`failed to run inference: unexpected status code: 999, body: {"error":"x`, `error: {"errors":[{"message":"Overloaded","code":1}]}`,
+		"422 Unprocessable Entity", "anthropic: failed to create message: API returned unexpected status code: 000",
+	} {
+		f.Add(uint8(i), s)
+	}
+	f.Fuzz(func(t *testing.T, p uint8, words string) {
+		all := fallback.Providers()
+		l := list(does(fails(said(words + secret))))
+		l[0].Provider = all[int(p)%len(all)]
+		_, err := text(t.Context(), build(t, fallback.Config{Candidates: l, NoRetry: true}))
+		if c := classOf(t, err); c.Reason().String() != c.String() || c == fallback.ClassCanceled {
+			t.Fatalf("class %v", c)
+		}
+		contentFree(t, err)
 	})
 }

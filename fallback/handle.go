@@ -3,59 +3,92 @@ package fallback
 import (
 	"context"
 	"runtime/debug"
-	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/tmc/langchaingo/llms"
 
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// maxAbandoned bounds how many attempts at one deaf client may be left behind; it is skipped while they run.
-const maxAbandoned = 32
-
 // Handle is a [middleware.ModelHandler]: the innermost end of a model chain. It never returns a nil result, a response
 // without choices, or one with a nil choice, without an error.
-func (m *Model) Handle(ctx context.Context, call *middleware.ModelCall) (res *middleware.ModelResult, err error) {
-	if call == nil {
+func (m *Model) Handle(ctx context.Context, call *middleware.ModelCall) (*middleware.ModelResult, error) {
+	w := walk{m: m, call: call}
+	resp, err := w.handle(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return &middleware.ModelResult{
+		Response: resp, Candidate: w.from.Label, InputTokens: w.in, OutputTokens: w.out,
+	}, nil
+}
+
+// GenerateContent implements [llms.Model].
+func (m *Model) GenerateContent(
+	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
+) (*llms.ContentResponse, error) {
+	w := walk{m: m, call: middleware.NewModelCall(messages, options...)}
+
+	return w.handle(ctx)
+}
+
+// walk is one call on its way down the list.
+type walk struct {
+	m      *Model
+	call   *middleware.ModelCall
+	report *Report // nil: nobody asked for one
+	made   []Attempt
+
+	needs     Capabilities // what the call needs of a candidate
+	next      int          // first candidate not yet considered
+	number    int          // attempts made
+	minWindow int
+	told      uint32    // candidates whose skip was reported
+	counted   bool      // in the share
+	now       time.Time // of the last pick
+	in, out   int
+	attempts  []Attempt
+	causes    []error
+	last      *CandidateError
+	from      *candidate // who answered
+
+	// The candidate that is asked.
+	again   int // how often it was asked again
+	backoff *backoff.ExponentialBackOff
+}
+
+func (w *walk) handle(ctx context.Context) (resp *llms.ContentResponse, err error) {
+	m := w.m
+	if w.call == nil {
 		return nil, middleware.NewFailure(middleware.ComponentFallback, middleware.ReasonInvalidConfig, ident.Label{})
 	}
-	before, ok := call.Enter(middleware.StageFallback)
+	before, ok := w.call.Enter(middleware.StageFallback)
 	if !ok {
 		return nil, middleware.NewDenial(middleware.Refusal{
 			Run: middleware.RunFrom(ctx).ID(), Component: middleware.ComponentChain, Reason: middleware.ReasonUnsafeOrder,
 		})
 	}
-	defer call.Leave(before)
-	w := walk{m: m, call: call}
+	defer w.call.Leave(before)
 	if err := w.look(); err != nil {
 		return nil, err
 	}
-	if len(m.candidates) == 1 {
+	if w.report = reportFrom(ctx); w.report != nil {
+		defer w.deliver()
+	}
+	if len(m.candidates) == 1 || m.cfg.Tracer == nil {
 		return w.run(ctx)
 	}
 	start := m.cfg.Now()
 	inSpan, end := middleware.StartOp(ctx, m.cfg.Tracer, middleware.OpFallback, ident.Label{}, 0)
 	reason := middleware.ReasonPanic // also Goexit: it did not return
-	defer func() { end(m.callOutcome(&w, res, reason, m.cfg.Now().Sub(start))) }()
-	res, err = w.run(inSpan)
+	defer func() { end(m.callOutcome(w, resp, reason, m.cfg.Now().Sub(start))) }()
+	resp, err = w.run(inSpan)
 	reason = middleware.FailureReason(err, middleware.ReasonUnknownError)
 
-	return res, err
-}
-
-// walk is one call on its way down the list.
-type walk struct {
-	m    *Model
-	call *middleware.ModelCall
-
-	tools     bool // the call offers tools
-	next      int  // first candidate not yet considered
-	number    int  // attempts made
-	minWindow int
-	told      uint32 // candidates whose skip was reported
-	in, out   int
-	attempts  []Attempt
-	causes    []error
-	last      *CandidateError
+	return resp, err
 }
 
 // look applies the caller's options, once for the whole call; they are functions of the caller and may panic.
@@ -65,12 +98,15 @@ func (w *walk) look() (err error) {
 			err = middleware.NewPanicError(v, debug.Stack())
 		}
 	}()
-	w.tools = w.call.Options().OffersTools()
+	w.needs = needsOf(w.call)
+	if w.m.cfg.RouteByWindow {
+		w.minWindow = min(leastTokens(w.call), w.m.largest)
+	}
 
 	return nil
 }
 
-func (w *walk) run(ctx context.Context) (*middleware.ModelResult, error) {
+func (w *walk) run(ctx context.Context) (*llms.ContentResponse, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, middleware.NewCanceled(ctx, middleware.ComponentFallback, ident.Label{}, nil)
@@ -81,8 +117,8 @@ func (w *walk) run(ctx context.Context) (*middleware.ModelResult, error) {
 		p := w.pick()
 		switch {
 		case p.ask:
-			if res, done, err := w.ask(ctx, p); done {
-				return res, err
+			if resp, done, err := w.ask(ctx, p); done {
+				return resp, err
 			}
 		case p.wait != nil:
 			if err := w.wait(ctx, p); err != nil {
@@ -96,135 +132,80 @@ func (w *walk) run(ctx context.Context) (*middleware.ModelResult, error) {
 	}
 }
 
-// pick is who comes next: a candidate to ask, a probe to wait for, or nobody.
-type pick struct {
-	ask    bool
-	ticket ticket
-	change *change
-	wait   *probe
-	index  int
-	skips  []skip
-}
-
-type skip struct {
-	seq    uint64
-	index  int
-	reason middleware.Reason
-}
-
-func (w *walk) pick() (p pick) {
-	m := w.m
-	now := m.cfg.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	soonest := -1
-	for i := w.next; i < len(m.candidates); i++ {
-		b := &m.benches[i]
-		reason := w.unfit(m.candidates[i])
-		if reason == 0 {
-			state := b.circuit(now)
-			if state == middleware.CircuitClosed || (state == middleware.CircuitHalfOpen && b.probe == nil) {
-				return w.takeLocked(p, i)
-			}
-			if soonest < 0 || b.until.Before(m.benches[soonest].until) {
-				soonest = i
-			}
-			reason = middleware.ReasonBenched
-			if b.probe != nil {
-				reason = middleware.ReasonProbe
-			}
-		}
-		p.skips = w.skipLocked(p.skips, i, reason)
-	}
-	if soonest < 0 || w.number > 0 {
-		return p
-	}
-	// Nobody was asked yet, and nobody is free: one call asks the candidate whose bench ends soonest, the others wait.
-	p.skips = slices.DeleteFunc(p.skips, func(s skip) bool { return s.index == soonest })
-	if b := &m.benches[soonest]; b.probe != nil {
-		p.wait, p.index = b.probe, soonest
-
-		return p
-	}
-
-	return w.takeLocked(p, soonest)
-}
-
-func (w *walk) takeLocked(p pick, index int) pick {
-	p.ask, p.index = true, index
-	p.ticket, p.change = w.m.takeLocked(index)
-	w.next = index + 1
-
-	return p
-}
-
-func (w *walk) skipLocked(to []skip, index int, r middleware.Reason) []skip {
-	bit := uint32(1) << index
-	if w.m.cfg.Observer == nil || w.told&bit != 0 {
-		return to
-	}
-	w.told |= bit
-
-	return append(to, skip{seq: w.m.seq.Add(1), index: index, reason: r})
-}
-
-// unfit returns why a candidate cannot take this call, or 0.
-func (w *walk) unfit(c *candidate) middleware.Reason {
-	switch {
-	case w.tools && !c.tools, c.Window < w.minWindow:
-		return middleware.ReasonIneligible
-	case c.deaf && c.abandoned.Load() >= maxAbandoned:
-		return middleware.ReasonAbandoned
-	default:
-		return 0
-	}
-}
-
-// ask makes one attempt and says whether the call is done.
-func (w *walk) ask(ctx context.Context, p pick) (res *middleware.ModelResult, done bool, err error) {
+// ask asks one candidate, again if that is permitted, and says whether the call is done.
+func (w *walk) ask(ctx context.Context, p pick) (resp *llms.ContentResponse, done bool, err error) {
 	m, c := w.m, w.m.candidates[p.index]
-	v := m.verdictOf(p.index, ended{class: ClassBadResponse}) // what remains if the model never returns
-	defer func() { m.reportChange(ctx, m.settle(p.ticket, v)) }()
 	m.reportSkips(ctx, p.skips)
 	m.reportChange(ctx, p.change)
-	w.number++
+	w.again, w.backoff = 0, nil
 	if w.last != nil {
-		m.reportMove(ctx, c, w.number, w.last.Class())
+		m.reportMove(ctx, c, w.number+1, w.last.Class())
 	}
-	e := m.try(ctx, c, w.call, w.number)
-	v = m.verdictOf(p.index, e)
-	w.in, w.out = w.in+e.in, w.out+e.out
+	for {
+		e, once := w.attempt(ctx, p.ticket, c)
+		w.in, w.out = w.in+e.in, w.out+e.out
+		w.note(e.account(c))
+		switch {
+		case e.denied:
+			return nil, true, e.err
+		case e.class == 0:
+			w.from = c
 
-	switch {
-	case e.denied:
-		return nil, true, e.err
-	case e.class == 0:
-		return w.result(c, e.res), true, nil
-	case e.class == ClassCanceled:
-		return nil, true, canceled(ctx, c, e)
+			return e.resp, true, nil
+		case e.class == ClassCanceled:
+			return nil, true, canceled(ctx, c, e)
+		case e.chunks > 0:
+			return nil, true, &InterruptedError{attempt: e.account(c), chunks: e.chunks, hidden: hide(e.text, e.err)}
+		}
+		w.fail(e.account(c), e.err)
+		if !once.wanted {
+			return w.leave(ctx, c, e.class)
+		}
+		if err := w.pause(ctx, c, once.wait); err != nil {
+			return nil, true, err
+		}
+		var free bool
+		if p.ticket, free = m.retake(p.index); !free { // others have found out meanwhile
+			return w.leave(ctx, c, e.class)
+		}
+		w.again++
 	}
-	a := Attempt{Candidate: c.Label, Class: e.class, Status: e.status, Duration: e.duration}
-	if e.chunks > 0 {
-		return nil, true, &InterruptedError{attempt: a, chunks: e.chunks, text: e.text, causes: causesOf(e.err)}
-	}
-	w.fail(a, e.err)
-
-	return nil, !w.moves(c, e.class), w.last
 }
 
-// result accounts for all attempts. Around may have given a result that it still holds, so that is not written into.
-func (w *walk) result(c *candidate, res *middleware.ModelResult) *middleware.ModelResult {
-	if res.Candidate == c.Label && res.InputTokens == w.in && res.OutputTokens == w.out {
-		return res
+// attempt makes one attempt and settles it, whatever becomes of it.
+func (w *walk) attempt(ctx context.Context, t ticket, c *candidate) (e ended, once again) {
+	m := w.m
+	e = ended{class: ClassBadResponse} // what remains if the model never returns
+	defer func() {
+		change, allowed := m.settle(t, m.verdictOf(t.index, &e, once.wanted))
+		once.wanted = allowed
+		m.reportChange(ctx, change)
+	}()
+	w.number++
+	e = m.try(ctx, c, w)
+	if e.class != 0 {
+		once = w.wish(ctx, &e)
 	}
 
-	return &middleware.ModelResult{Response: res.Response, Candidate: c.Label, InputTokens: w.in, OutputTokens: w.out}
+	return e, once
 }
 
 func (w *walk) fail(a Attempt, cause error) {
-	w.last = &CandidateError{attempt: a, causes: causesOf(cause)}
+	w.last = &CandidateError{attempt: a, hidden: hide("", cause)}
 	w.attempts = append(w.attempts, a)
 	w.causes = append(w.causes, w.last)
+}
+
+// leave ends the attempts at c: the call moves on, or it is done.
+func (w *walk) leave(ctx context.Context, c *candidate, class Class) (resp *llms.ContentResponse, done bool, err error) {
+	switch {
+	case w.moves(c, class):
+		return nil, false, nil
+	case len(w.m.candidates) == 1 && len(w.attempts) > 1:
+		return nil, true, w.nobody(ctx)
+	default:
+		return nil, true, w.last
+	}
 }
 
 // moves reports whether the next candidate may be asked after a failure of c.
@@ -262,7 +243,8 @@ func (w *walk) wait(ctx context.Context, p pick) error {
 	}
 	// The cause belongs to another caller and is not shared.
 	w.fail(Attempt{
-		Candidate: c.Label, Class: p.wait.class, Status: p.wait.status, Duration: m.cfg.Now().Sub(start), Shared: true,
+		Candidate: c.Label, Provider: c.Provider, Class: p.wait.class, Status: p.wait.status,
+		Duration: m.cfg.Now().Sub(start), Shared: true,
 	}, nil)
 
 	return w.nobody(ctx)
@@ -284,40 +266,55 @@ func (w *walk) nobody(ctx context.Context) error {
 }
 
 // verdictOf says what an attempt means for its candidate.
-func (m *Model) verdictOf(index int, e ended) verdict {
-	v := verdict{class: e.class, status: e.status}
+func (m *Model) verdictOf(index int, e *ended, again bool) verdict {
+	v := verdict{class: e.class, status: e.status, again: again}
 	switch {
 	case e.denied:
 	case e.class == 0:
 		v.result = probeSucceeded
-	default:
-		if v.bench = m.benchFor(index, e.class, e.retryAfter); v.bench > 0 {
-			v.result = probeFailed
-		}
+	case m.blames(e.class):
+		v.result = probeFailed
+		v.bench = m.benchFor(index, e.class, e.retryAfter)
 	}
 
 	return v
 }
 
 func canceled(ctx context.Context, c *candidate, e ended) error {
-	causes := causesOf(ctx.Err())
-	if len(causes) == 0 && over(ctx) {
-		causes = causesOf(context.DeadlineExceeded) // its timer has only not fired yet
+	var causes []error
+	switch {
+	case ctx.Err() != nil:
+		causes = append(causes, ctx.Err())
+	case over(ctx):
+		causes = append(causes, context.DeadlineExceeded) // its timer has only not fired yet
 	}
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() { //nolint:errorlint // the very same error
 		causes = append(causes, cause)
 	}
-	causes = append(causes, causesOf(e.err)...)
-
-	return &CandidateError{
-		attempt: Attempt{Candidate: c.Label, Class: ClassCanceled, Status: e.status, Duration: e.duration}, causes: causes,
+	if e.err != nil {
+		causes = append(causes, e.err)
 	}
+	a := e.account(c)
+	a.Class = ClassCanceled
+
+	return &CandidateError{attempt: a, hidden: hide("", causes...)}
 }
 
-func causesOf(err error) []error {
-	if err == nil {
-		return nil
+// leastTokens is what a call needs at least: tokenizers make no more than eight bytes of a text one token, but for
+// white space, and the limit of the answer counts too.
+func leastTokens(call *middleware.ModelCall) int {
+	const bytesPerToken = 8
+	size := 0
+	for _, message := range call.Messages() {
+		for _, part := range message.Parts {
+			switch p := part.(type) {
+			case llms.TextContent:
+				size += len(p.Text)
+			case llms.ToolCallResponse:
+				size += len(p.Content)
+			}
+		}
 	}
 
-	return []error{err}
+	return size/bytesPerToken + call.Options().MaxTokens()
 }

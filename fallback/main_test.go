@@ -135,7 +135,16 @@ func want(tb testing.TB, m llms.Model, answer string) {
 // contentFree renders err in every way.
 func contentFree(tb testing.TB, err error) {
 	tb.Helper()
-	if all := fmt.Sprintf("%v|%+v|%#v|%s|%q", err, err, err, err, err); strings.Contains(all, secret) {
+	all := fmt.Sprintf("%v|%+v|%#v|%s|%q", err, err, err, err, err)
+	switch e := err.(type) { //nolint:errorlint // a dump of this very structure
+	case *fallback.CandidateError:
+		all += fmt.Sprintf("|%v|%+v|%#v", *e, *e, *e)
+	case *fallback.ExhaustedError:
+		all += fmt.Sprintf("|%v|%+v|%#v", *e, *e, *e)
+	case *fallback.InterruptedError:
+		all += fmt.Sprintf("|%v|%+v|%#v", *e, *e, *e)
+	}
+	if strings.Contains(all, secret) {
 		tb.Errorf("the error shows content: %s", all)
 	}
 }

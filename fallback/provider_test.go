@@ -130,7 +130,7 @@ func TestFaults(t *testing.T) {
 					if f := tc.reply.Fault; f == misbehave.FaultHang || f == misbehave.FaultStall {
 						limit = time.Second
 					}
-					m := build(t, fallback.Config{
+					m := build(t, fallback.Config{NoRetry: true,
 						Candidates:     []fallback.Candidate{first, second},
 						AttemptTimeout: limit,
 						Classify: func(f fallback.AttemptFailure) fallback.Class {
@@ -266,7 +266,7 @@ func TestRetryAfterLengthensTheBench(t *testing.T) {
 		first, _ := provider(t, fallback.ProviderOpenAI, true, replies(reply, misbehave.Reply{Text: "back"}))
 		second, _ := provider(t, fallback.ProviderAnthropic, true, replies(misbehave.Reply{Text: "other"}))
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		m := build(t, fallback.Config{
+		m := build(t, fallback.Config{NoRetry: true,
 			Candidates: []fallback.Candidate{first, second}, Now: func() time.Time { return now },
 		})
 		want(t, m, "other")

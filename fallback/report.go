@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/tmc/langchaingo/llms"
+
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 )
@@ -19,7 +21,7 @@ func (m *Model) report(ctx context.Context, d middleware.Decision) {
 	middleware.Notify(ctx, m.cfg.Observer, d)
 }
 
-func (m *Model) reportAttempt(ctx context.Context, c *candidate, number int, e ended) {
+func (m *Model) reportAttempt(ctx context.Context, c *candidate, number int, e *ended) {
 	if m.cfg.Observer == nil {
 		return
 	}
@@ -32,7 +34,7 @@ func (m *Model) reportAttempt(ctx context.Context, c *candidate, number int, e e
 	}
 }
 
-func attemptDecision(c *candidate, number int, e ended) middleware.Decision {
+func attemptDecision(c *candidate, number int, e *ended) middleware.Decision {
 	d := middleware.Decision{
 		Component: middleware.ComponentFallback, Verdict: middleware.VerdictAllow, Action: middleware.ActionProceed,
 		Label: c.Label, Attempt: number, Duration: e.duration,
@@ -49,7 +51,7 @@ func attemptDecision(c *candidate, number int, e ended) middleware.Decision {
 	return d
 }
 
-func (m *Model) attemptOutcome(c *candidate, number int, e ended) middleware.Outcome {
+func (m *Model) attemptOutcome(c *candidate, number int, e *ended) middleware.Outcome {
 	if m.cfg.Tracer == nil {
 		return middleware.Outcome{}
 	}
@@ -65,16 +67,16 @@ func (m *Model) attemptOutcome(c *candidate, number int, e ended) middleware.Out
 
 // callOutcome is about the whole call: which candidate answered after how many attempts.
 func (m *Model) callOutcome(
-	w *walk, res *middleware.ModelResult, r middleware.Reason, d time.Duration,
+	w *walk, resp *llms.ContentResponse, r middleware.Reason, d time.Duration,
 ) middleware.Outcome {
 	o := middleware.Outcome{InputTokens: w.in, OutputTokens: w.out, Decision: middleware.Decision{
 		Component: middleware.ComponentFallback, Verdict: middleware.VerdictDeny, Action: middleware.ActionBlock,
 		Reason: r, Attempt: w.number, Count: w.number, Limit: maxAttempts, Duration: d,
 	}}
-	if res != nil {
+	if resp != nil {
 		o.Decision.Verdict, o.Decision.Action = middleware.VerdictAllow, middleware.ActionProceed
-		o.Decision.Label, o.ResponseModel = res.Candidate, res.Candidate
-		o.Finish = finishOf(res.Response.Choices[0].StopReason)
+		o.Decision.Label, o.ResponseModel = w.from.Label, w.from.Label
+		o.Finish = finishOf(resp.Choices[0].StopReason)
 	}
 
 	return o
@@ -96,6 +98,17 @@ func (m *Model) reportMove(ctx context.Context, to *candidate, number int, why C
 	m.report(ctx, middleware.Decision{
 		Verdict: middleware.VerdictModify, Action: middleware.ActionSubstitute, Reason: why.Reason(),
 		Label: to.Label, Attempt: number,
+	})
+}
+
+// reportRetry says that attempt number at c is followed by another one at c.
+func (m *Model) reportRetry(ctx context.Context, c *candidate, number int, why Class, wait time.Duration) {
+	if m.cfg.Observer == nil {
+		return
+	}
+	m.report(ctx, middleware.Decision{
+		Verdict: middleware.VerdictModify, Action: middleware.ActionWait, Reason: why.Reason(), Label: c.Label,
+		Attempt: number + 1, Duration: wait,
 	})
 }
 

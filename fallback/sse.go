@@ -17,7 +17,7 @@ const maxEvent = 1 << 20
 type watch struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
-	seen   *capture
+	a      *attempt
 	ready  []byte // judged, not yet read
 	failed error
 
@@ -26,8 +26,8 @@ type watch struct {
 	done      bool // the terminal event was seen
 }
 
-func newWatch(body io.ReadCloser, seen *capture) *watch {
-	return &watch{body: body, lines: bufio.NewReader(body), seen: seen}
+func newWatch(body io.ReadCloser, a *attempt) *watch {
+	return &watch{body: body, lines: bufio.NewReader(body), a: a}
 }
 
 // Close implements [io.Closer].
@@ -80,7 +80,7 @@ func (w *watch) line() ([]byte, error) {
 }
 
 func (w *watch) fail(c Class) {
-	w.seen.fault(c)
+	w.a.seen.fault(c)
 	w.failed = &responseError{what: "broken stream", class: c}
 }
 
@@ -92,12 +92,12 @@ func (w *watch) end(err error) {
 	case !errors.Is(err, io.EOF): // cut, reset, canceled: the client hears of it itself
 		w.failed = err
 		if errors.Is(err, errLongEvent) {
-			w.seen.fault(ClassBadResponse)
+			w.a.seen.fault(ClassBadResponse)
 		} else {
-			w.seen.fault(ClassNetwork)
+			w.a.seen.fault(ClassNetwork)
 		}
 	case w.reasoned && !w.anthropic:
-		w.seen.end()
+		w.a.seen.end()
 		w.failed = io.EOF
 	default:
 		w.fail(ClassBadResponse)
@@ -109,8 +109,25 @@ type event struct {
 	Type    string          `json:"type"`
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
-		FinishReason *string `json:"finish_reason"`
+		FinishReason *string                    `json:"finish_reason"`
+		Delta        map[string]json.RawMessage `json:"delta"`
 	} `json:"choices"`
+}
+
+// token reports whether the event carries a piece of the answer: not a role, a ping, or an empty text.
+func (e *event) token() bool {
+	if e.Type == "content_block_delta" || e.Type == "content_block_start" {
+		return true
+	}
+	for _, c := range e.Choices {
+		for key, value := range c.Delta {
+			if key != "role" && len(value) > len(`""`) && string(value) != "null" {
+				return true
+			}
+		}
+	}
+
+	return false
 }
 
 // judge says whether the client may see a line, or which failure it is.
@@ -142,6 +159,10 @@ func (w *watch) judge(line []byte) (keep bool, fault Class) {
 		w.reasoned = w.reasoned || (c.FinishReason != nil && *c.FinishReason != "")
 	}
 
+	if e.token() {
+		w.a.tick()
+	}
+
 	return w.known(e.Type), 0
 }
 
@@ -167,7 +188,7 @@ func (w *watch) known(kind string) bool {
 func (w *watch) terminal() {
 	w.done = true
 	w.failed = io.EOF
-	w.seen.end()
+	w.a.seen.end()
 }
 
 func errorFrame(raw json.RawMessage) Class {

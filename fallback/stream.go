@@ -16,11 +16,14 @@ import (
 const maxHeld = 1 << 20
 
 // gate stands between a client and the caller's functions for chunks, for one attempt. It knows what has reached the
-// caller, holds back what must not yet, and drops what comes too late.
+// caller, holds back what must not yet, and drops what comes too late. A caller that does not stream has none, or one
+// without functions, behind which the model streams inwardly.
 type gate struct {
+	a           *attempt
 	onText      func(ctx context.Context, chunk []byte) error
 	onReasoning func(ctx context.Context, reasoning, chunk []byte) error
 	deltas      bool // tools are offered, so a chunk may be a delta of a tool call
+	buffer      int  // bytes to hold back of everything, 0 is passthrough
 
 	mu        sync.Mutex
 	closed    bool
@@ -36,6 +39,7 @@ type gate struct {
 type piece struct {
 	ctx       context.Context //nolint:containedctx // the client's, for the call that is held back
 	to        receiver
+	counts    bool // as text that was delivered
 	reasoning []byte
 	chunk     []byte
 }
@@ -48,22 +52,38 @@ const (
 	toReasoning
 )
 
-// newGate returns nil if the caller does not stream.
-func newGate(view middleware.OptionsView) *gate {
+// newGate returns nil if the model is not to stream.
+func (a *attempt) newGate(view middleware.OptionsView) *gate {
 	onText, onReasoning := view.StreamingFunc(), view.StreamingReasoningFunc()
-	if onText == nil && onReasoning == nil {
+	deltas := view.OffersTools()
+	if onText == nil && onReasoning == nil && !a.inwardly(view, deltas) {
 		return nil
 	}
+	a.blind = deltas && !a.c.deltas
 
-	return &gate{onText: onText, onReasoning: onReasoning, deltas: view.OffersTools()}
+	return &gate{a: a, onText: onText, onReasoning: onReasoning, deltas: deltas, buffer: a.model.buffer}
+}
+
+// inwardly reports whether a call that does not stream is streamed inwardly, to watch its progress: never with tools,
+// whose parallel calls get merged, and never for several answers.
+func (a *attempt) inwardly(view middleware.OptionsView, tools bool) bool {
+	l := &a.model.limits
+	if tools || view.N() > 1 || (l.first == NoLimit && l.idle == NoLimit) {
+		return false
+	}
+	switch a.c.inward {
+	case inwardAlways:
+		return true
+	case inwardWatched:
+		return a.c.watched.Load()
+	default:
+		return false
+	}
 }
 
 // options intercept the chunks. A StreamingFunc is set also for a caller that wants reasoning only: anthropic's client
 // reads a stream only then.
 func (g *gate) options(to []llms.CallOption) []llms.CallOption {
-	if g == nil {
-		return to
-	}
 	to = append(to, llms.WithStreamingFunc(g.chunk))
 	if g.onReasoning != nil {
 		to = append(to, llms.WithStreamingReasoningFunc(g.reasoning))
@@ -73,26 +93,29 @@ func (g *gate) options(to []llms.CallOption) []llms.CallOption {
 }
 
 func (g *gate) chunk(ctx context.Context, chunk []byte) error {
-	p := piece{ctx: ctx, to: toText, chunk: chunk}
+	p := piece{ctx: ctx, to: toText, counts: true, chunk: chunk}
 	if g.onText == nil || len(chunk) == 0 {
 		p.to = toNobody
 	}
 
-	return g.pass(p, true)
+	return g.pass(p)
 }
 
 func (g *gate) reasoning(ctx context.Context, reasoning, chunk []byte) error {
-	p := piece{ctx: ctx, to: toReasoning, reasoning: reasoning, chunk: chunk}
+	// With both functions the client gives the text to the other one too, which counts it.
+	p := piece{ctx: ctx, to: toReasoning, counts: g.onText == nil, reasoning: reasoning, chunk: chunk}
 	if len(reasoning) == 0 && len(chunk) == 0 {
 		p.to = toNobody
 	}
 
-	// With both functions the client gives the text to the other one too, which counts it.
-	return g.pass(p, g.onText == nil)
+	return g.pass(p)
 }
 
 // pass delivers, holds back or drops one chunk.
-func (g *gate) pass(p piece, counts bool) error {
+func (g *gate) pass(p piece) error {
+	if len(p.chunk)+len(p.reasoning) > 0 {
+		g.a.tick()
+	}
 	delta := g.deltas && isDelta(p.chunk)
 	g.mu.Lock()
 	switch {
@@ -100,7 +123,7 @@ func (g *gate) pass(p piece, counts bool) error {
 		defer g.mu.Unlock()
 
 		return g.stop
-	case g.closed, p.ctx.Err() != nil:
+	case g.closed, p.ctx.Err() != nil, g.a.limit.Load() != 0:
 		g.mu.Unlock()
 
 		return errLate
@@ -108,26 +131,59 @@ func (g *gate) pass(p piece, counts bool) error {
 		g.mu.Unlock()
 
 		return nil
-	case delta && !g.committed && g.heldBytes+len(p.chunk) <= maxHeld:
+	case g.holds(p, delta):
 		p.chunk, p.reasoning = bytes.Clone(p.chunk), bytes.Clone(p.reasoning)
 		g.held = append(g.held, p)
-		g.heldBytes += len(p.chunk)
+		g.heldBytes += len(p.chunk) + len(p.reasoning)
 		g.mu.Unlock()
 
 		return nil
 	}
-	if counts && len(p.chunk) > 0 {
+	queue := g.release(p)
+	g.mu.Unlock()
+
+	return g.deliver(queue, p)
+}
+
+// release counts a piece that is delivered, and returns what has to be delivered before it. Reasoning alone is no
+// answer, and releases deltas only past the bound of a buffer.
+func (g *gate) release(p piece) (queue []piece) {
+	if g.buffer > 0 && !g.committed {
+		for i := range g.held {
+			if !g.deltas || !isDelta(g.held[i].chunk) {
+				g.count(g.held[i])
+			}
+		}
+		g.committed = true
+	}
+	g.count(p)
+	if g.committed {
+		queue, g.held = g.held, nil
+	}
+
+	return queue
+}
+
+// holds reports whether a piece is held back.
+func (g *gate) holds(p piece, delta bool) bool {
+	if g.committed {
+		return false
+	}
+	size := g.heldBytes + len(p.chunk) + len(p.reasoning)
+	if g.buffer > 0 {
+		return size <= g.buffer
+	}
+
+	return delta && size <= maxHeld
+}
+
+// count notes text on its way to the caller.
+func (g *gate) count(p piece) {
+	if p.counts && len(p.chunk) > 0 {
 		g.committed = true
 		g.chunks++
 		g.text.Write(p.chunk)
 	}
-	var queue []piece
-	if g.committed { // reasoning alone is no answer
-		queue, g.held = g.held, nil
-	}
-	g.mu.Unlock()
-
-	return g.deliver(queue, p)
 }
 
 // deliver calls the caller's functions, outside of the lock, and remembers when the caller wants no more. Clients call
@@ -160,6 +216,14 @@ func (g *gate) deliver(queue []piece, last piece) (err error) {
 }
 
 func (g *gate) give(p piece) error {
+	if p.to == toNobody {
+		return nil
+	}
+	g.a.delivering.Add(1)
+	defer func() {
+		g.a.tick() // the pause was the caller's
+		g.a.delivering.Add(-1)
+	}()
 	switch p.to {
 	case toText:
 		return g.onText(p.ctx, p.chunk)
@@ -172,12 +236,9 @@ func (g *gate) give(p piece) error {
 
 // finish delivers what was held back, after the attempt has succeeded. The client's own context has ended by then.
 func (g *gate) finish(ctx context.Context) error {
-	if g == nil {
-		return nil
-	}
 	g.mu.Lock()
 	queue := g.held
-	g.held = nil
+	g.held, g.closed = nil, true
 	g.mu.Unlock()
 	for i := range queue {
 		queue[i].ctx = ctx //nolint:fatcontext // replaced, not nested
@@ -188,9 +249,6 @@ func (g *gate) finish(ctx context.Context) error {
 
 // close drops everything that has not been delivered yet or comes later.
 func (g *gate) close() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	g.closed, g.held = true, nil
 	g.mu.Unlock()
@@ -198,9 +256,6 @@ func (g *gate) close() {
 
 // stopped returns why the caller wants no more, or nil.
 func (g *gate) stopped() error {
-	if g == nil {
-		return nil
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
@@ -209,9 +264,6 @@ func (g *gate) stopped() error {
 
 // delivered returns what text has reached the caller.
 func (g *gate) delivered() (chunks int, text string) {
-	if g == nil {
-		return 0, ""
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 

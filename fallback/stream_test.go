@@ -91,7 +91,7 @@ func TestStreams(t *testing.T) {
 			t.Parallel()
 			var got []string
 			second := does(streams(says("B"), "B"))
-			m := build(t, fallback.Config{Candidates: list(does(tc.first), second)})
+			m := build(t, fallback.Config{NoRetry: true, Candidates: list(does(tc.first), second)})
 			_, err := m.GenerateContent(t.Context(), hello(), append(tc.options, collect(&got))...)
 			if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 				t.Fatalf("error %v", err)
@@ -164,7 +164,7 @@ func TestReasoningReleasesNothing(t *testing.T) {
 	t.Parallel()
 	var texts []string
 	thoughts := 0
-	m := build(t, fallback.Config{Candidates: list(does(streams(fails(status(500)), delta, "~hm")), does(streams(says("B"), "B")))})
+	m := build(t, fallback.Config{NoRetry: true, Candidates: list(does(streams(fails(status(500)), delta, "~hm")), does(streams(says("B"), "B")))})
 	_, err := m.GenerateContent(t.Context(), hello(), offered(), collect(&texts),
 		llms.WithStreamingReasoningFunc(func(_ context.Context, reasoning, _ []byte) error {
 			thoughts += len(reasoning)
@@ -269,7 +269,7 @@ func TestLateChunksAreDropped(t *testing.T) {
 	t.Parallel()
 	var late func(context.Context, []byte) error
 	var got []string
-	m := build(t, fallback.Config{Candidates: list(does(
+	m := build(t, fallback.Config{NoRetry: true, Candidates: list(does(
 		func(_ context.Context, _ []llms.MessageContent, o *llms.CallOptions) (*llms.ContentResponse, error) {
 			late = o.StreamingFunc
 

@@ -27,7 +27,7 @@ func hollow(resp *llms.ContentResponse) error {
 
 // suspicion says how closely a response is looked at.
 type suspicion struct {
-	traits
+	*traits
 
 	streaming bool
 	// whole: a Transport saw the stream to its proper end, so that a missing reason for the end means nothing.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a == nil {
 		return base.RoundTrip(req)
 	}
+	a.seeTransport()
 	resp, err := base.RoundTrip(req)
 	if err != nil || resp == nil {
 		a.seen.record(0, 0)
@@ -48,28 +50,34 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if a.c.sse { // the two whose error bodies we know
 			a.seen.peek(resp)
 		}
-	case a.seen.streams():
-		resp.Body = newWatch(resp.Body, &a.seen)
+	case a.seen.stream:
+		resp.Body = newWatch(resp.Body, a)
 		resp.ContentLength = -1 // lines may be dropped
 	}
 
 	return resp, nil
 }
 
+// seeTransport notes that the client has a Transport.
+func (a *attempt) seeTransport() {
+	a.c.watched.Store(true)
+	if !a.seen.present.Swap(true) && a.blind {
+		a.arm() // from now on tokens are seen
+	}
+}
+
 // capture is what Transport saw of an attempt. Clients read bodies on goroutines of their own.
 type capture struct {
+	stream  bool        // an event stream is expected; set before the attempt starts
+	present atomic.Bool // a Transport was there
+
 	mu         sync.Mutex
-	stream     bool // an event stream is expected
 	status     int
 	retryAfter time.Duration
 	class      Class // by the error code in the body, or by a fault of the stream
 	ended      bool  // the stream ended as it should
 	broken     bool  // the stream did not
 }
-
-func (s *capture) expect(stream bool) { s.stream = stream } // before the attempt starts
-
-func (s *capture) streams() bool { return s.stream }
 
 // record starts anew: of several requests of a client, the last one counts.
 func (s *capture) record(status int, retryAfter time.Duration) {
@@ -93,6 +101,9 @@ func (s *capture) end() {
 
 // whole reports whether a stream was seen to its proper end.
 func (s *capture) whole() bool {
+	if !s.present.Load() {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -101,6 +112,9 @@ func (s *capture) whole() bool {
 
 // hidden returns the failure that a client reported as a success, or nil.
 func (s *capture) hidden() error {
+	if !s.present.Load() {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -114,12 +128,21 @@ func (s *capture) hidden() error {
 }
 
 // answer returns status and Retry-After: as seen, else as err knows them.
-func (s *capture) answer(p Provider, err error) (int, time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status, _ := statusOf(p, s.status, err)
+func (s *capture) answer(p Provider, err error) (status int, wait time.Duration) {
+	if s.present.Load() {
+		s.mu.Lock()
+		status, wait = s.status, s.retryAfter
+		s.mu.Unlock()
+	}
+	if err == nil {
+		return status, wait
+	}
+	status, _ = statusOf(p, status, err)
+	if wait == 0 {
+		wait = retryAfterOf(err)
+	}
 
-	return status, s.retryAfter
+	return status, wait
 }
 
 // verdict returns what was seen, for the classifier.
@@ -187,6 +210,9 @@ func codeClass(code, kind string) Class {
 	return 0
 }
 
+// maxRetryAfter is what a provider may ask for: longer is not waited for, and benches no longer.
+const maxRetryAfter = 10 * time.Minute
+
 // retryAfter reads the header: seconds or a date. What is absent, past or unreadable is 0.
 func retryAfter(header string, now time.Time) time.Duration {
 	if header == "" {
@@ -196,8 +222,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 		if !(n > 0) { // also NaN
 			return 0
 		}
-		if n > benchLong.Seconds() {
-			return benchLong // longer is not waited for
+		if n > maxRetryAfter.Seconds() {
+			return maxRetryAfter
 		}
 
 		return time.Duration(n * float64(time.Second))
@@ -207,5 +233,5 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return 0
 	}
 
-	return min(max(at.Sub(now), 0), benchLong)
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

@@ -49,7 +49,7 @@ func watched(tb testing.TB, body io.Reader) (read string, failed, err error) {
 	tr := &fallback.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { return response(http.StatusOK, body), nil })}
 	l := list(does(reads(tr, &read, &failed)))
 	l[0].Provider = fallback.ProviderOpenAI
-	m := build(tb, fallback.Config{Candidates: l})
+	m := build(tb, fallback.Config{NoRetry: true, Candidates: l})
 	_, err = m.GenerateContent(tb.Context(), hello(), llms.WithStreamingFunc(func(context.Context, []byte) error { return nil }))
 
 	return read, failed, err
@@ -150,7 +150,7 @@ func TestHiddenStatus(t *testing.T) {
 		tr := &fallback.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { return response(tc.code, tc.body), nil })}
 		l := list(does(reads(tr, &read, &failed)))
 		l[0].Provider = fallback.ProviderOpenAI
-		_, err := text(t.Context(), build(t, fallback.Config{Candidates: l}))
+		_, err := text(t.Context(), build(t, fallback.Config{NoRetry: true, Candidates: l}))
 		e, ok := errors.AsType[*fallback.CandidateError](err)
 		if !ok || e.Class() != tc.class || e.Attempt().Status != tc.code || e.Candidate().String() != "primary" {
 			t.Errorf("%s: %v", name, err)
@@ -193,7 +193,7 @@ func TestTransportPassesErrors(t *testing.T) {
 	tr := &fallback.Transport{Base: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errSecret })}
 	l := list(does(reads(tr, &read, &failed)))
 	l[0].Provider = fallback.ProviderOpenAI
-	_, err := text(t.Context(), build(t, fallback.Config{Candidates: l}))
+	_, err := text(t.Context(), build(t, fallback.Config{NoRetry: true, Candidates: l}))
 	if classOf(t, err) != fallback.ClassNetwork || !errors.Is(failed, errSecret) {
 		t.Errorf("got %v, the client saw %v", err, failed)
 	}

@@ -93,7 +93,7 @@ func TestReasonErrorTypes(t *testing.T) {
 		middleware.ReasonContextFull, middleware.ReasonTrial, middleware.ReasonProfileChanged, middleware.ReasonInvalidLimit,
 		middleware.ReasonRegression, middleware.ReasonCustomDetector, middleware.ReasonDetectorFailed,
 		middleware.ReasonUnknownError, middleware.ReasonBenched, middleware.ReasonProbe, middleware.ReasonIneligible,
-		middleware.ReasonUnknownProvider, middleware.ReasonKeyAmbiguous, middleware.ReasonAgentFailed,
+		middleware.ReasonUnknownProvider, middleware.ReasonKeyAmbiguous, middleware.ReasonKeyMissing, middleware.ReasonAgentFailed,
 	}
 	used := map[middleware.ErrorType]bool{}
 	for _, r := range middleware.Reasons() {

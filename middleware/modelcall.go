@@ -47,6 +47,11 @@ func (c *ModelCall) Attempt() int { return c.attempt }
 // and zero tokens with mistral and googleai). The slice is the caller's own.
 func (c *ModelCall) CallOptions() []llms.CallOption { return slices.Clone(c.options) }
 
+// AppendCallOptions is CallOptions into a slice of the caller's own, for paths that allocate nothing.
+func (c *ModelCall) AppendCallOptions(to []llms.CallOption) []llms.CallOption {
+	return append(to, c.options...)
+}
+
 // Options returns a read-only view of what the options say. They are applied
 // at most once per call, at the first use of the view: applying them can write
 // into a metadata map of the caller.

@@ -120,6 +120,7 @@ const (
 	ReasonNoCandidate
 	ReasonUnknownProvider
 	ReasonKeyAmbiguous
+	ReasonKeyMissing
 
 	reasonEnd
 )
@@ -163,6 +164,7 @@ var reasonNames = []string{ //nolint:gochecknoglobals // compiled table
 	ReasonInvalidRequest: "invalid_request", ReasonUnknownError: "unknown", ReasonExhausted: "exhausted",
 	ReasonInterrupted: "interrupted", ReasonBenched: "benched", ReasonProbe: "probe", ReasonIneligible: "ineligible",
 	ReasonNoCandidate: "no_candidate", ReasonUnknownProvider: "unknown_provider", ReasonKeyAmbiguous: "key_ambiguous",
+	ReasonKeyMissing: "key_missing",
 }
 
 var _ error = Reason(0)

@@ -41,6 +41,22 @@ func acts() []act {
 			ledger: true, play: providerDown, want: answered, effects: 2,
 		},
 		{
+			name: "stream-cut", about: "a streamed answer breaks off: held back it is rescued, handed on it is an honest error",
+			play: streamCut, want: "answered, interrupted",
+		},
+		{
+			name: "silent-provider", about: "the primary says nothing: the fallback answers within the limit of the first token",
+			ledger: true, play: silentProvider, want: answered, effects: 2, adjust: impatient,
+		},
+		{
+			name: "cross-vendor", about: "the vendor changes in the middle of a run, with calls and results",
+			ledger: true, play: crossVendor, want: answered, effects: 2,
+		},
+		{
+			name: "flap", about: "the primary is down for a minute, and is asked again once per bench",
+			play: flap, want: "answered, back on the primary after 2 probes",
+		},
+		{
 			name: "loop", about: "the model repeats one call: nudged, then stopped",
 			ledger: true, play: loop, want: "loop",
 		},
@@ -84,8 +100,8 @@ func functionsAgent(s *stack, model llms.Model) (*agents.Executor, error) {
 }
 
 // ask runs the agent once, as a run of its own, and gives the outcome's code.
-func ask(ctx context.Context, s *stack, agent chains.Chain) string {
-	return outcome(chains.Run(ctx, s.guard.Chain(refunds(), agent), question))
+func ask(ctx context.Context, s *stack, agent chains.Chain, options ...chains.ChainCallOption) string {
+	return outcome(chains.Run(ctx, s.guard.Chain(refunds(), agent), question, options...))
 }
 
 func outcome(answer string, err error) string {

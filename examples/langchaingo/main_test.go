@@ -112,6 +112,39 @@ func TestKeep(t *testing.T) { //nolint:paralleltest // as TestActs
 	}
 }
 
+// What the acts about models show, and that nothing of what was said comes out.
+func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
+	for name, wants := range map[string][]string{
+		"stream-cut":      {"chunks are held back", "seen 92 of 92 bytes", "chunks are handed on at once", "seen 35 of 92 bytes"},
+		"silent-provider": {"timeout · primary", "substitute timeout · secondary"},
+		"cross-vendor":    {"success · primary", "substitute overloaded · secondary", "issue_refund ran", "notify_customer ran"},
+		"flap":            {"probe · primary", "recovered · primary", "back 4s after it recovered; probes: 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sandbox(t)
+			keep := filepath.Join(t.TempDir(), "kept")
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), []string{"-act", name, "-keep", keep}, &stdout, &stderr); code != 0 {
+				t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
+			}
+			for _, want := range wants {
+				if !strings.Contains(stdout.String(), want) {
+					t.Errorf("the timeline lacks %q:\n%s", want, stdout.String())
+				}
+			}
+			spans, err := os.ReadFile(filepath.Join(keep, name, "telemetry.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, content := range []string{"damaged", "1001", "refund it", "from the primary", "scripted"} {
+				if strings.Contains(stdout.String(), content) || bytes.Contains(spans, []byte(content)) {
+					t.Errorf("content left the process: %q", content)
+				}
+			}
+		})
+	}
+}
+
 func TestBadFlags(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown act":         {"-act", "sekret"},

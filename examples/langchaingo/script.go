@@ -43,6 +43,54 @@ func loopScript(misbehave.Request) misbehave.Reply {
 	return misbehave.Reply{Text: "I should look at the order.\nAction: lookup_order\nAction Input: " + order}
 }
 
+// summary is a final answer of some length.
+const summary = "Order 1001 arrived damaged, and the customer wants the money back: please refund it in full."
+
+// lookupScript looks the order up and sums up.
+func lookupScript(r misbehave.Request) misbehave.Reply {
+	if len(r.Results()) == 0 {
+		return call("lookup_order", order)
+	}
+
+	return misbehave.Reply{Text: summary}
+}
+
+// cutScript breaks off in the middle of the summary.
+func cutScript(r misbehave.Request) misbehave.Reply {
+	reply := lookupScript(r)
+	if reply.Text != "" {
+		reply.Fault, reply.At = misbehave.FaultCut, 6
+	}
+
+	return reply
+}
+
+// silent takes a request and says nothing, for as long as anybody waits.
+func silent(misbehave.Request) misbehave.Reply {
+	return misbehave.Reply{Text: summary, Fault: misbehave.FaultStall}
+}
+
+// leavesScript looks the order up and is down from then on.
+func leavesScript(r misbehave.Request) misbehave.Reply {
+	if len(r.Results()) == 0 {
+		return call("lookup_order", order)
+	}
+
+	return down(r)
+}
+
+// takesOverScript goes on from there: a text beside two parallel calls.
+func takesOverScript(r misbehave.Request) misbehave.Reply {
+	if len(r.Results()) > 1 {
+		return misbehave.Reply{Text: summary}
+	}
+	both := call("issue_refund", order)
+	both.Text = "I will refund it and tell the customer."
+	both.Calls = append(both.Calls, call("notify_customer", order).Calls...)
+
+	return both
+}
+
 func down(misbehave.Request) misbehave.Reply { return misbehave.Reply{Status: 503} }
 
 // call asks for one tool call with langchaingo's single string argument.

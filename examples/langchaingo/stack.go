@@ -43,8 +43,10 @@ type stack struct {
 	timeline *timeline
 	desk     *desk
 	guard    *interlock.Guard
+	spans    *otelx.Telemetry
 	store    admission.Store // nil without a ledger
 	ledger   ledgerFiles
+	servers  []*misbehave.Server
 	closers  []func() error // run backwards
 }
 
@@ -60,8 +62,7 @@ func newStack(ctx context.Context, dir string, a act) (s *stack, err error) {
 		return s, err
 	}
 	s.closers = append(s.closers, s.desk.close)
-	telemetry, err := s.openTelemetry()
-	if err != nil {
+	if s.spans, err = s.openTelemetry(); err != nil {
 		return s, err
 	}
 	if a.ledger {
@@ -69,17 +70,7 @@ func newStack(ctx context.Context, dir string, a act) (s *stack, err error) {
 			return s, err
 		}
 	}
-	cfg := interlock.Config{
-		Workflows: []interlock.Workflow{{ID: refunds(), Label: agentLabel()}},
-		Admission: s.store,
-		Watchdog:  watchdog.Config{StallTimeout: stallTimeout},
-		Observer:  middleware.Observers(s.timeline, telemetry),
-		Tracer:    telemetry,
-	}
-	if a.adjust != nil {
-		a.adjust(&cfg)
-	}
-	if s.guard, err = interlock.New(cfg); err != nil {
+	if err = s.newGuard(a.adjust); err != nil {
 		return s, err
 	}
 	if a.ledger {
@@ -87,11 +78,28 @@ func newStack(ctx context.Context, dir string, a act) (s *stack, err error) {
 			return s, err
 		}
 	}
-	if err = telemetry.Watch(s.guard); err != nil {
+	if err = s.spans.Watch(s.guard); err != nil {
 		return s, err
 	}
 
 	return s, nil
+}
+
+// newGuard makes the act's guard, or another one in its place.
+func (s *stack) newGuard(adjust func(*interlock.Config)) (err error) {
+	cfg := interlock.Config{
+		Workflows: []interlock.Workflow{{ID: refunds(), Label: agentLabel()}},
+		Admission: s.store,
+		Watchdog:  watchdog.Config{StallTimeout: stallTimeout},
+		Observer:  middleware.Observers(s.timeline, s.spans),
+		Tracer:    s.spans,
+	}
+	if adjust != nil {
+		adjust(&cfg)
+	}
+	s.guard, err = interlock.New(cfg)
+
+	return err //nolint:wrapcheck // content-free
 }
 
 // openTelemetry writes spans and metrics to a file in the act's folder.
@@ -136,6 +144,7 @@ func (s *stack) provider(script misbehave.ScriptFunc) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("provider: %w", err)
 	}
+	s.servers = append(s.servers, srv)
 	s.closers = append(s.closers, func() error { srv.Close(); return nil })
 
 	return srv.URL() + "/v1", nil

@@ -1,0 +1,4 @@
+package googleai
+
+// NewClient is the factory that init registers.
+var NewClient = newClient
