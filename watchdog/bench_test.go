@@ -75,10 +75,10 @@ func BenchmarkRepeat(b *testing.B) {
 			n++
 		}
 	})
-	b.Run("call=10", func(b *testing.B) { run(b, watchdog.Config{DisableStall: true}, 10) })
-	b.Run("call=1000000", func(b *testing.B) { run(b, watchdog.Config{DisableStall: true}, 1_000_000) })
+	b.Run("call=10", func(b *testing.B) { run(b, watchdog.Config{Loop: watchdog.LoopRepeat, DisableStall: true}, 10) })
+	b.Run("call=1000000", func(b *testing.B) { run(b, watchdog.Config{Loop: watchdog.LoopRepeat, DisableStall: true}, 1_000_000) })
 	b.Run("window=400", func(b *testing.B) {
-		run(b, watchdog.Config{DisableStall: true, LoopThreshold: 100, LoopWindow: 400}, 400)
+		run(b, watchdog.Config{Loop: watchdog.LoopRepeat, DisableStall: true, LoopThreshold: 100, LoopWindow: 400}, 400)
 	})
 }
 

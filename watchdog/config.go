@@ -12,8 +12,12 @@ import (
 const (
 	DefaultLoopThreshold = 3
 	DefaultLoopWindow    = 10
+	DefaultFuse          = 15
 	DefaultStallTimeout  = time.Minute
 )
+
+// MaxFuse bounds Config.Fuse.
+const MaxFuse = 1000
 
 // MaxLoopWindow bounds Config.LoopWindow, so that the state of a run stays below
 // 8 KiB.
@@ -25,10 +29,15 @@ var ErrInvalidConfig error = middleware.ReasonInvalidConfig
 // Config says what is watched. Its zero value is usable and means the same as
 // [DefaultConfig].
 type Config struct {
-	// LoopThreshold is how many calls of one pair of tool and arguments are
+	// Loop is the rule that loops are found by. Default LoopProgress.
+	Loop Loop
+	// Fuse is after how many steps without any news LoopProgress fires whatever
+	// their pattern. Default 15, steps, 1…1000; 0 means the default.
+	Fuse int
+	// LoopThreshold, of LoopRepeat, is how many calls of one pair of tool and arguments are
 	// tolerated in the window. Default 3, calls, at least 1; 0 means the default.
 	LoopThreshold int
-	// LoopWindow is how many of the run's last tool calls are looked at. Default
+	// LoopWindow, of LoopRepeat, is how many of the run's last tool calls are looked at. Default
 	// 10, calls, LoopThreshold+1…400; 0 means the default.
 	LoopWindow int
 	// DisableLoop turns the loop detector off. Default false.
@@ -60,7 +69,7 @@ type Config struct {
 // DefaultConfig returns the defaults, spelled out.
 func DefaultConfig() Config {
 	return Config{
-		LoopThreshold: DefaultLoopThreshold, LoopWindow: DefaultLoopWindow,
+		Loop: LoopProgress, Fuse: DefaultFuse, LoopThreshold: DefaultLoopThreshold, LoopWindow: DefaultLoopWindow,
 		StallTimeout: DefaultStallTimeout, Policy: DefaultPolicy,
 	}
 }
@@ -69,6 +78,9 @@ func DefaultConfig() Config {
 // turned off is checked too: it may be turned on without being looked at again.
 func (c Config) complete() (Config, error) {
 	d := DefaultConfig()
+	if c.Fuse == 0 {
+		c.Fuse = d.Fuse
+	}
 	if c.LoopThreshold == 0 {
 		c.LoopThreshold = d.LoopThreshold
 	}
@@ -85,6 +97,10 @@ func (c Config) complete() (Config, error) {
 		c.Now = time.Now
 	}
 	switch {
+	case c.Loop >= loopEnd:
+		return c, refuse("Loop", "LoopProgress or LoopRepeat")
+	case c.Fuse < 1 || c.Fuse > MaxFuse:
+		return c, refuse("Fuse", "1…"+strconv.Itoa(MaxFuse))
 	case c.LoopThreshold < 1:
 		return c, refuse("LoopThreshold", "at least 1")
 	case c.LoopWindow <= c.LoopThreshold:

@@ -39,7 +39,9 @@ func ExampleNew() {
 		return
 	}
 	defer run.End()
-	for _, arguments := range []string{`{"id":7}`, `{"id":7.0}`, `{ "id": 7 }`, `{"id":7}`, `{"id":7}`, `{"id":8}`} {
+	for _, arguments := range []string{
+		`{"id":7}`, `{"id":7.0}`, `{ "id": 7 }`, `{"id":7}`, `{"id":7e0}`, `{"id":7}`, `{"id":70e-1}`, `{"id":8}`,
+	} {
 		res, err := lookup.Do(ctx, "", arguments)
 		if err == nil {
 			fmt.Println(res.Output)
@@ -50,6 +52,8 @@ func ExampleNew() {
 		}
 	}
 	// Output:
+	// order 7: shipped
+	// order 7: shipped
 	// order 7: shipped
 	// order 7: shipped
 	// order 7: shipped

@@ -28,11 +28,11 @@ func (r ruling) blocks() bool { return r.action != Observe }
 // judge asks every detector about the call, and the policy about the first
 // detection. It returns the refusal, or nil if the call may be made.
 func (w *Watchdog) judge(
-	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall,
+	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall, v *visit,
 ) error {
 	var found []finding // stays nil in the ordinary case
 	for i, det := range w.detectors {
-		f, ok := ask(ctx, det, call)
+		f, ok := ask(ctx, det, run, call, v)
 		if !ok {
 			continue
 		}
@@ -74,13 +74,24 @@ func (w *Watchdog) judge(
 
 // ask asks one detector and contains it. Nothing is held while it runs, so a
 // detector that calls runtime.Goexit ends its caller, and the call is not made.
-func ask(ctx context.Context, det Detector, call *middleware.ToolCall) (f finding, ok bool) {
+func ask(
+	ctx context.Context, det Detector, run *middleware.Run, call *middleware.ToolCall, v *visit,
+) (f finding, ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			f, ok = finding{failed: true, cause: middleware.NewPanicError(v, nil)}, true
 		}
 	}()
-	d, fired, err := det.Check(ctx, call)
+	var (
+		d     Detection
+		fired bool
+		err   error
+	)
+	if p, is := det.(*progress); is {
+		d, fired, err = p.enter(run, call, v)
+	} else {
+		d, fired, err = det.Check(ctx, call)
+	}
 	if err != nil {
 		return finding{failed: true, cause: err}, true
 	}

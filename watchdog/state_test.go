@@ -14,7 +14,7 @@ import (
 // still held.
 func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const runs, calls = 64, 600
-	dog := newDog(t, watchdog.Config{LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow})
+	dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat, LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow})
 	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
 	heap := func() uint64 {
 		runtime.GC()

@@ -13,10 +13,17 @@ import (
 type Watchdog struct {
 	cfg       Config
 	detectors []Detector
+	progress  *progress // among the detectors; nil if another one watches for loops
 	runs      middleware.PerRun[runState]
 	seq       atomic.Uint64
 	abandoned atomic.Int64
+	lost      counter
 }
+
+// counter counts events that could not be: ends without a beginning, say.
+type counter struct{ n atomic.Uint64 }
+
+func (c *counter) add() { c.n.Add(1) }
 
 // actor is a detector that is told what became of the call that it fired at.
 type actor interface {
@@ -30,8 +37,13 @@ func New(cfg Config) (*Watchdog, error) {
 		return nil, err
 	}
 	w := &Watchdog{cfg: cfg}
-	if !cfg.DisableLoop {
+	switch {
+	case cfg.DisableLoop:
+	case cfg.Loop == LoopRepeat:
 		w.detectors = append(w.detectors, newRepeat(cfg.LoopThreshold, cfg.LoopWindow))
+	default:
+		w.progress = newProgress(cfg.Fuse, &w.lost)
+		w.detectors = append(w.detectors, w.progress)
 	}
 	w.detectors = append(w.detectors, cfg.Detectors...)
 	w.runs = middleware.PerRun[runState]{
@@ -59,17 +71,49 @@ func (w *Watchdog) Tool() middleware.ToolMiddleware {
 			if err != nil {
 				return nil, err //nolint:wrapcheck // as above
 			}
-			if err := w.judge(ctx, run, state, call); err != nil {
+			var v visit
+			if err := w.judge(ctx, run, state, call, &v); err != nil {
+				if v.open {
+					v.blocked()
+					w.progress.leave(call, &v, endRefused, nil, err)
+				}
+
 				return nil, err
 			}
-			if w.cfg.DisableStall {
-				return next(ctx, call)
+			if v.open {
+				return w.followed(ctx, run, state, call, next, &v)
 			}
 
-			return w.timed(ctx, run, state, call, next)
+			return w.make(ctx, run, state, call, next)
 		}
 	})
 }
+
+func (w *Watchdog) make(
+	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall, next middleware.ToolHandler,
+) (*middleware.ToolResult, error) {
+	if w.cfg.DisableStall {
+		return next(ctx, call)
+	}
+
+	return w.timed(ctx, run, state, call, next)
+}
+
+// followed makes a call and tells the loop detector what came of it.
+func (w *Watchdog) followed(
+	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall, next middleware.ToolHandler, v *visit,
+) (res *middleware.ToolResult, err error) {
+	v.observed()
+	end := endLost
+	defer func() { w.progress.leave(call, v, end, res, err) }()
+	res, err = w.make(ctx, run, state, call, next)
+	end = endMade
+
+	return res, err
+}
+
+// Ignored returns how many events were ignored because they could not be.
+func (w *Watchdog) Ignored() uint64 { return w.lost.n.Load() }
 
 // runState is what the hook keeps for a run.
 type runState struct {

@@ -16,3 +16,6 @@ func (k Keyer) IsJSON(input string) bool {
 
 	return w.parse(input)
 }
+
+// Plain is a number without exponent and without zeros at the end.
+func Plain(raw string) string { return string(appendPlain(nil, raw)) }

@@ -28,8 +28,8 @@ const MaxResult = 256 << 10
 //   - durations with units: 12ms, 1.5s, 1h2m3s, 5m, 2d, 3 ms, 12 seconds, 2
 //     hours, 3 days, 2 weeks; m, h and d without a space only;
 //   - the call's own argument values where they stand as whole words: strings
-//     of 3…512 bytes in one line, and numbers as they are spelled, at most 16
-//     values and 4 KiB; arguments that are not JSON are one value. Each value
+//     of 3…512 bytes in one line, and numbers as they are spelled or as plain decimals
+//     (7 for 7.0), at most 16 values and 4 KiB; arguments that are not JSON are one value. Each value
 //     has its own mark, so that 1 and 2 do not become one where both were given;
 //   - the order of lines, empty lines, and the amount of white space.
 //

@@ -119,16 +119,18 @@ func TestResultOwnArguments(t *testing.T) {
 		"text": {answer{"Oslo", "no weather for Oslo."}, answer{"Bergen", "no weather for Bergen."}, true},
 		"string": {answer{`{"path":"/a/b.txt"}`, "open /a/b.txt: no such file"},
 			answer{`{"path":"/c.txt"}`, "open /c.txt: no such file"}, true},
-		"number":  {answer{`{"page":3}`, "page 3 is past the end"}, answer{`{"page":4}`, "page 4 is past the end"}, true},
-		"spelled": {answer{`{"n":1.50}`, "got 1.50"}, answer{`{"n":2.5}`, "got 2.5"}, true},
-		"nested":  {answer{`{"a":[{"b":"first"}]}`, "first: no"}, answer{`{"a":[{"b":"second"}]}`, "second: no"}, true},
-		"escaped": {answer{`{"q":"caf\u00e9 x"}`, "café x: no"}, answer{`{"q":"bar"}`, "bar: no"}, true},
-		"longest": {answer{`{"a":"abc","b":"abc def"}`, "abc def: no"}, answer{`{"a":"uvw","b":"uvw xyz"}`, "uvw xyz: no"}, true},
-		"order":   {answer{`{"x":3,"y":4}`, "3 of 4"}, answer{`{"y":6,"x":5}`, "5 of 6"}, true},
-		"twice":   {answer{`["aaa"]`, "aaa, aaa"}, answer{`["bbb"]`, "bbb, bbb"}, true},
-		"other":   {answer{"Oslo", "no weather for Bergen"}, answer{"Bergen", "no weather for Oslo"}, false},
-		"news":    {answer{`{"id":7}`, "order 7: sent"}, answer{`{"id":8}`, "order 8: lost"}, false},
-		"control": {answer{`{"q":"one\ntwo"}`, "one"}, answer{`{"q":"six\nten"}`, "six"}, false},
+		"number":    {answer{`{"page":3}`, "page 3 is past the end"}, answer{`{"page":4}`, "page 4 is past the end"}, true},
+		"spellings": {answer{`{"id":7}`, "order 7 of 8"}, answer{`{"id":7.0}`, "order 7 of 8"}, true},
+		"exponent":  {answer{`{"id":7}`, "order 7"}, answer{`{"id":70e-1}`, "order 7"}, true},
+		"spelled":   {answer{`{"n":1.50}`, "got 1.50"}, answer{`{"n":2.5}`, "got 2.5"}, true},
+		"nested":    {answer{`{"a":[{"b":"first"}]}`, "first: no"}, answer{`{"a":[{"b":"second"}]}`, "second: no"}, true},
+		"escaped":   {answer{`{"q":"caf\u00e9 x"}`, "café x: no"}, answer{`{"q":"bar"}`, "bar: no"}, true},
+		"longest":   {answer{`{"a":"abc","b":"abc def"}`, "abc def: no"}, answer{`{"a":"uvw","b":"uvw xyz"}`, "uvw xyz: no"}, true},
+		"order":     {answer{`{"x":3,"y":4}`, "3 of 4"}, answer{`{"y":6,"x":5}`, "5 of 6"}, true},
+		"twice":     {answer{`["aaa"]`, "aaa, aaa"}, answer{`["bbb"]`, "bbb, bbb"}, true},
+		"other":     {answer{"Oslo", "no weather for Bergen"}, answer{"Bergen", "no weather for Oslo"}, false},
+		"news":      {answer{`{"id":7}`, "order 7: sent"}, answer{`{"id":8}`, "order 8: lost"}, false},
+		"control":   {answer{`{"q":"one\ntwo"}`, "one"}, answer{`{"q":"six\nten"}`, "six"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,5 +173,18 @@ func TestResultBounds(t *testing.T) {
 	}
 	if got := keys.CleanLine(`["`+strings.Join(many, `","`)+`"]`, strings.Repeat("h", 512)+" "+strings.Repeat("i", 512)); got != "\x15 "+strings.Repeat("i", 512) {
 		t.Error("more than 4 KiB of values are looked for")
+	}
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"7": "7", "7.0": "7", "70e-1": "7", "0.7e1": "7", "-7.50": "-7.5", "0": "0", "-0": "0", "-0.0": "0", "0.0e5": "0",
+		"1e3": "1000", "12.5e1": "125", "5e-3": "0.005", "-0.05": "-0.05", "100": "100", "1.20e2": "120", "0.5": "0.5",
+		"1e40": "", "1e-40": "", "1e999999999999999999999": "",
+	} {
+		if got := callkey.Plain(raw); got != want {
+			t.Errorf("%s: got %q, want %q", raw, got, want)
+		}
 	}
 }

@@ -24,8 +24,10 @@ const (
 // has the same mark in results of calls that differ in it alone.
 type argValues struct {
 	buf    []byte
-	ends   [maxValues]int
-	count  int
+	ends   [2 * maxValues]int  // a number may have two spellings
+	marks  [2 * maxValues]byte // which value it is
+	count  int                 // spellings
+	values int
 	starts [256]bool // first bytes of the values
 }
 
@@ -38,7 +40,7 @@ func (v *argValues) reset() {
 	for i := range v.count {
 		v.starts[v.value(i)[0]] = false
 	}
-	v.buf, v.count = v.buf[:0], 0
+	v.buf, v.count, v.values = v.buf[:0], 0, 0
 }
 
 func (v *argValues) value(i int) []byte {
@@ -50,22 +52,61 @@ func (v *argValues) value(i int) []byte {
 	return v.buf[from:v.ends[i]]
 }
 
-// commit keeps what was appended to buf as a value, if it is fit for one.
-func (v *argValues) commit(grown []byte, shortest int) {
-	from := len(v.buf)
-	value := grown[from:]
-	if v.count == maxValues || len(value) < shortest || len(value) > maxValue || len(grown) > maxValueBytes {
-		return
+// commit keeps what was appended to buf as a value, if it is fit for one, and
+// reports whether it did.
+func (v *argValues) commit(grown []byte, shortest int) bool {
+	if v.values == maxValues || !v.spelling(grown, shortest) {
+		return false
+	}
+	v.values++
+
+	return true
+}
+
+// spelling keeps what was appended to buf under the mark of the next value.
+func (v *argValues) spelling(grown []byte, shortest int) bool {
+	value := grown[len(v.buf):]
+	if len(value) < shortest || len(value) > maxValue || len(grown) > maxValueBytes {
+		return false
 	}
 	for _, c := range value {
 		if c < ' ' {
-			return
+			return false
 		}
 	}
 	v.buf = grown
 	v.ends[v.count] = len(grown)
+	v.marks[v.count] = markValue + byte(v.values)
 	v.count++
 	v.starts[value[0]] = true
+
+	return true
+}
+
+// number keeps a number as it is spelled and, if that is another spelling, as a
+// plain decimal: a tool that was given 7.0 speaks of 7.
+func (v *argValues) number(raw string) {
+	if len(raw) > maxValue || v.values == maxValues {
+		return
+	}
+	if plain := appendPlain(v.buf, raw); len(plain) > len(v.buf) && string(plain[len(v.buf):]) != raw {
+		v.spelling(plain, 1)
+	}
+	v.commit(append(v.buf, raw...), 1)
+}
+
+// Values calls yield with each value of the arguments that [Keyer.Result] looks
+// for in results; numbers as plain decimals. The bytes are valid until yield returns.
+func (k Keyer) Values(input string, yield func(value []byte)) {
+	s := k.secret()
+	w := s.scratch()
+	defer s.release(w)
+	w.collectValues(input)
+	for i := range w.values.count {
+		if i == 0 || w.values.marks[i] != w.values.marks[i-1] {
+			yield(w.values.value(i))
+		}
+	}
 }
 
 // collectValues finds the values in input.
@@ -88,7 +129,7 @@ func (w *scratch) collect(i, number int) (end, next int) {
 	case c == '{':
 		o := d.objects[number]
 		for _, m := range d.members[o.first : o.first+o.count] {
-			if w.values.count == maxValues {
+			if w.values.values == maxValues {
 				break
 			}
 			w.collect(int(m.value), int(m.object))
@@ -117,9 +158,7 @@ func (w *scratch) collect(i, number int) (end, next int) {
 		return end, number
 	case c == '-' || isDigit(c):
 		end = numberEnd(d.src, i)
-		if end-i <= maxValue {
-			w.values.commit(append(w.values.buf, d.src[i:end]...), 1)
-		}
+		w.values.number(d.src[i:end])
 
 		return end, number
 	default:
@@ -159,7 +198,7 @@ func (v *argValues) match(line string, i int) (n int, mark byte) {
 			continue
 		}
 		if wholeWord(line, i, end) {
-			n, mark = len(value), markValue+byte(k)
+			n, mark = len(value), v.marks[k]
 		}
 	}
 

@@ -1,0 +1,166 @@
+package watchdog
+
+import (
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// After how many equal sights a rule fires: the one that would come next is not
+// made. Start values of the principle; the corpus measures them.
+const (
+	repeatEffect   = 3 // an effectful call that succeeds
+	repeatFailure  = 4 // one that fails, or is idempotent
+	repeatRead     = 5 // a read-only one
+	rounds         = 3
+	maxPeriod      = 8
+	driftLimit     = 8
+	stagnation     = 8
+	waitingLimit   = 13
+	unknownLimit   = 3
+	fuseGrace      = 5 // new calls after the fuse was told of
+	largestCounter = 1 << 14
+)
+
+// enter judges a call before it is made and opens its step.
+func (t *trail) enter(c *toolCall) (Detection, bool) {
+	e, tool := t.findKey(c.key), t.findTool(c.label)
+	d, fired := t.judge(c, e, tool)
+	if e == nil {
+		e = t.addKey(c.key)
+		e.step = t.clock // it is the newest one, too
+	}
+	e.open++
+
+	return d, fired
+}
+
+func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, bool) {
+	if e != nil && int(e.fails) >= stagnation && t.effects != e.effects && !e.muted {
+		return found(middleware.ReasonStagnation, int(e.fails), stagnation), true
+	}
+	if t.quiet {
+		return Detection{}, false
+	}
+	if e != nil && !t.inStep(c, e.step) {
+		reason, limit := middleware.ReasonLoop, repeatLimit(c, e)
+		if e.waits {
+			reason, limit = middleware.ReasonWaiting, waitingLimit
+		}
+		if n := t.sights(c, e); n >= limit {
+			return found(reason, n, limit), true
+		}
+	}
+	if e != nil && e.same == 0 {
+		e = nil // its first call has not come back yet
+	}
+	if tool != nil && e == nil && tool.epoch == t.epoch && !t.inStep(c, tool.step) {
+		reason, limit := middleware.ReasonDrift, driftLimit
+		if c.effect == middleware.Polling {
+			reason, limit = middleware.ReasonWaiting, waitingLimit
+		}
+		if int(tool.drift) >= limit && !c.waits && !t.grounded(c, tool) {
+			return found(reason, int(tool.drift), limit), true
+		}
+	}
+	if !t.sameStep(c) {
+		if p := t.period(c, e, tool); p > 0 {
+			return found(middleware.ReasonCycle, rounds, rounds), true
+		}
+	}
+	if t.dry >= t.fuse && !(t.spared > 0 && e == nil) && !c.waits && c.effect != middleware.Polling {
+		return found(middleware.ReasonFuse, t.dry, t.fuse), true
+	}
+
+	return Detection{}, false
+}
+
+// sights returns how often the call was made with an equal result and no news
+// since. Equal effects that are under way at the same time count too, unless
+// they are one step: when the first comes back, the others have happened.
+func (t *trail) sights(c *toolCall, e *keyEntry) int {
+	n := 0
+	if e.epoch == t.epoch {
+		n = int(e.same)
+	}
+	if c.turn == 0 && c.effect.Changes() {
+		n += int(e.open)
+	}
+
+	return n
+}
+
+func found(reason middleware.Reason, count, limit int) Detection {
+	return Detection{
+		Reason: reason, Count: count, Limit: limit, Severity: min(1, float64(count)/float64(2*limit)),
+	}
+}
+
+func repeatLimit(c *toolCall, e *keyEntry) int {
+	switch {
+	case e.failing:
+		return repeatFailure
+	case !c.effect.Changes():
+		return repeatRead
+	case c.effect == middleware.Idempotent:
+		return repeatFailure
+	default:
+		return repeatEffect
+	}
+}
+
+// sameStep reports whether the call belongs to the newest step: calls of one
+// turn are one.
+func (t *trail) sameStep(c *toolCall) bool { return t.clock > 0 && c.turn != 0 && c.turn == t.turn }
+
+// inStep reports whether number is the step that the call belongs to.
+func (t *trail) inStep(c *toolCall, number uint32) bool { return t.sameStep(c) && number == t.clock }
+
+// period returns the length of the round that the call goes on with, if it was
+// seen three times and the last two brought nothing new; else 0.
+func (t *trail) period(c *toolCall, e *keyEntry, tool *toolEntry) int {
+	for p := uint32(1); p <= maxPeriod && p*rounds <= t.clock && int(2*p) <= t.dry; p++ {
+		before := t.clock - p + 1
+		goesOn := e != nil && e.step == before || e == nil && tool != nil && tool.step == before
+		if goesOn && t.turns(p) && (p > 1 || t.at(t.clock).calls > 1) {
+			return int(p)
+		}
+	}
+
+	return 0
+}
+
+// turns reports whether the newest steps are three rounds of p. One element of
+// a round, up to every second one, may have other arguments each time as long
+// as they make no difference.
+func (t *trail) turns(p uint32) bool {
+	loose := uint32(0)
+	for i := uint32(0); i < p; i++ {
+		a, b, c := t.at(t.clock-i), t.at(t.clock-i-p), t.at(t.clock-i-2*p)
+		if a.byTool != b.byTool || b.byTool != c.byTool || a.waits || a.news || b.news {
+			return false
+		}
+		if a.byKey != b.byKey || b.byKey != c.byKey {
+			loose++
+		}
+	}
+
+	return 2*loose <= p && (p > 1 || loose == 0)
+}
+
+// silence keeps the rules quiet until there is news, after a detection that had
+// no consequence.
+func (t *trail) silence() {
+	t.quiet = true
+	for i := range t.keys {
+		if e := &t.keys[i]; int(e.fails) >= stagnation {
+			e.muted = true
+		}
+	}
+}
+
+// stopped lets a few new calls pass after the fuse blew: the agent was told to
+// try something different.
+func (t *trail) stopped() {
+	if t.dry >= t.fuse && t.spared == 0 {
+		t.spared = fuseGrace
+	}
+}

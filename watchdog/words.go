@@ -1,0 +1,194 @@
+package watchdog
+
+import (
+	"hash/maphash"
+	"strings"
+
+	"github.com/interlock-go/interlock/ident"
+)
+
+// Bounds of what is remembered of texts.
+const (
+	wordBits    = 12 << 10 // per generation
+	wordsPerGen = 1800     // words and pairs before the older generation is forgotten
+	wordsOf     = 4 << 10  // bytes of one text that are read
+	minWord     = 3
+)
+
+// words remembers which words, and which two words in a row, were in what the
+// agent has read: a set of bits in two generations, of which the older one is
+// forgotten when the newer one is full. It can take a word for a known one by
+// mistake, which makes the rules slower, never faster. No word is kept.
+type words struct {
+	gen  *[2][wordBits / 64]uint64 // made when it is needed
+	now  int
+	used int
+}
+
+func (w *words) add(h uint64) {
+	if w.gen == nil {
+		w.gen = new([2][wordBits / 64]uint64)
+	}
+	if w.used >= wordsPerGen {
+		w.now, w.used = 1-w.now, 0
+		w.gen[w.now] = [wordBits / 64]uint64{}
+	}
+	a, b := places(h)
+	g := &w.gen[w.now]
+	if g[a/64]>>(a%64)&g[b/64]>>(b%64)&1 == 0 {
+		w.used++
+	}
+	g[a/64] |= 1 << (a % 64)
+	g[b/64] |= 1 << (b % 64)
+}
+
+func (w *words) has(h uint64) bool {
+	if w.gen == nil {
+		return false
+	}
+	a, b := places(h)
+	for i := range w.gen {
+		if g := &w.gen[i]; g[a/64]>>(a%64)&g[b/64]>>(b%64)&1 == 1 {
+			return true
+		}
+	}
+
+	return false
+}
+
+func places(h uint64) (a, b uint64) { return h % wordBits, h >> 32 % wordBits }
+
+// addText adds the words of a text and each two in a row.
+func (w *words) addText(seed maphash.Seed, text string) {
+	if len(text) > wordsOf {
+		text = text[:wordsOf]
+	}
+	last := uint64(0)
+	for {
+		var word string
+		if word, text = nextWord(text); word == "" {
+			return
+		}
+		h := maphash.String(seed, word)
+		w.add(h)
+		if last != 0 {
+			w.add(mix(last, h))
+		}
+		if i := strings.LastIndexByte(word, '/'); i >= 0 && len(word)-i > minWord {
+			w.add(maphash.String(seed, word[i+1:]))
+		}
+		last = h
+	}
+}
+
+// nextWord cuts the first word off a text.
+func nextWord(text string) (word, rest string) {
+	i := 0
+	for i < len(text) && separates(text[i]) {
+		i++
+	}
+	from := i
+	for i < len(text) && !separates(text[i]) {
+		i++
+	}
+	word = strings.TrimRight(text[from:i], ".:!?")
+	if word == "" && from < i {
+		return nextWord(text[i:])
+	}
+
+	return word, text[i:]
+}
+
+func separates(c byte) bool {
+	switch c {
+	case '"', '\'', '`', ',', ';', '(', ')', '[', ']', '{', '}', '<', '>', '|', '=', '*', '\\':
+		return true
+	default:
+		return c <= ' '
+	}
+}
+
+// grounded reports whether what is new in the arguments of a call was named
+// before, in a result or by who asked: then it is one item of a list, not a
+// guess.
+func (t *trail) grounded(c *toolCall, tool *toolEntry) bool {
+	named, guessed := 0, 0
+	c.keys.Values(c.input, func(value []byte) {
+		if tool.values>>(maphash.Bytes(c.seed, value)%64)&1 == 1 {
+			return // as in the call before
+		}
+		switch t.known.hasText(c.seed, string(value)) {
+		case wordNamed:
+			named++
+		case wordGuessed:
+			guessed++
+		case wordShort:
+		}
+	})
+
+	return named > 0 && guessed == 0
+}
+
+type provenance uint8
+
+const (
+	wordShort provenance = iota // says nothing either way
+	wordNamed
+	wordGuessed
+)
+
+// hasText looks for a value: a single word, or each two in a row.
+func (w *words) hasText(seed maphash.Seed, value string) provenance {
+	first, rest := nextWord(value)
+	if len(first) < minWord && strings.TrimSpace(rest) == "" {
+		return wordShort
+	}
+	last := maphash.String(seed, first)
+	second, rest := nextWord(rest)
+	if second == "" {
+		return w.hasWord(seed, first, last)
+	}
+	for second != "" {
+		h := maphash.String(seed, second)
+		if !w.has(mix(last, h)) {
+			return wordGuessed
+		}
+		last = h
+		second, rest = nextWord(rest)
+	}
+
+	return wordNamed
+}
+
+func (w *words) hasWord(seed maphash.Seed, word string, h uint64) provenance {
+	if w.has(h) {
+		return wordNamed
+	}
+	if i := strings.LastIndexByte(word, '/'); i >= 0 && len(word)-i > minWord && w.has(maphash.String(seed, word[i+1:])) {
+		return wordNamed
+	}
+
+	return wordGuessed
+}
+
+// valueBits is the set of the values of the arguments, small enough to keep.
+func valueBits(c *toolCall) uint64 {
+	var bits uint64
+	c.keys.Values(c.input, func(value []byte) { bits |= 1 << (maphash.Bytes(c.seed, value) % 64) })
+
+	return bits
+}
+
+func labelHash(c *toolCall) uint64 { return maphash.Comparable(c.seed, c.label) }
+
+// waitTool reports whether the name of a tool says that it only waits.
+func waitTool(label ident.Label) bool {
+	for word := range strings.FieldsFuncSeq(label.String(), func(r rune) bool { return r == '_' || r == '-' || r == '.' }) {
+		switch word {
+		case "sleep", "wait", "delay", "pause", "snooze":
+			return true
+		}
+	}
+
+	return false
+}
