@@ -259,7 +259,7 @@ func TestObserverOutsideOfLocks(t *testing.T) {
 	var current context.Context
 	dog := newDog(t, watchdog.Config{
 		Loop: watchdog.LoopRepeat, LoopThreshold: 1,
-		Observer:      middleware.ObserverFunc(func(ctx context.Context, _ middleware.Decision) { again(ctx); panic(secret) }),
+		Observer: middleware.ObserverFunc(func(ctx context.Context, _ middleware.Decision) { again(ctx); panic(secret) }),
 		Policy: func(watchdog.Detection) watchdog.Action {
 			again(current)
 

@@ -26,9 +26,15 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 
 		return
 	}
-	byTool := mix(mix(labelHash(c), saltTool), o.result)
-	byKey := mix(c.key, o.result)
+	ofTool := mix(labelHash(c), saltTool)
+	byKey, byTool, plain := mix(c.key, o.result), mix(ofTool, o.result), mix(ofTool, o.plain)
+	if t.pairs.has(plain) {
+		byTool = plain // the tool gave this before, word for word
+	}
 	news := t.isNews(c, o, tool, fresh, byKey, byTool)
+	if plain != byTool && !t.pairs.has(plain) {
+		t.pairs.add(plain)
+	}
 	again := !t.inStep(c, e.step) || fresh
 	waited := t.waitedBefore(e)
 	if news {
@@ -155,9 +161,12 @@ func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, freshTool b
 }
 
 // invented counts calls of tools that do not exist: they are dry steps.
-func (t *trail) invented(turn, calls int) (count int, fired bool) {
+func (t *trail) invented(turn, calls int) (Detection, bool) {
 	t.unknown = min(t.unknown+calls, largestCounter)
 	t.step(&toolCall{turn: turn}, false, false, saltTool, saltTool)
+	if t.quiet || t.unknown < unknownLimit {
+		return Detection{}, false
+	}
 
-	return t.unknown, t.unknown >= unknownLimit && !t.quiet
+	return found(middleware.ReasonUnknownTool, t.unknown, unknownLimit), true
 }

@@ -21,8 +21,9 @@ type outcome struct {
 	err     bool
 	infra   bool // says nothing about the agent
 	final   bool
-	failing bool // an error, or a result that says so
-	result  uint64
+	failing bool   // an error, or a result that says so
+	result  uint64 // signature, without the call's arguments
+	plain   uint64 // with them
 	text    string
 }
 
@@ -36,10 +37,10 @@ const (
 // outcomeOf reads an error of the layers inside. Its methods are a tool
 // author's: what panics is an error without a text.
 func (p *progress) outcomeOf(call *middleware.ToolCall, err error) (o outcome) {
-	o = outcome{err: true, failing: true, result: saltError}
+	o = outcome{err: true, failing: true, result: saltError, plain: saltError}
 	defer func() {
 		if recover() != nil {
-			o = outcome{err: true, failing: true, result: saltError}
+			o = outcome{err: true, failing: true, result: saltError, plain: saltError}
 		}
 	}()
 	if infrastructure(err) {
@@ -49,11 +50,13 @@ func (p *progress) outcomeOf(call *middleware.ToolCall, err error) (o outcome) {
 	}
 	if d, ok := errors.AsType[*middleware.Denial](err); ok {
 		o.result = mix(saltRefusal, uint64(d.Reason()))
+		o.plain = o.result
 
 		return o
 	}
 	o.text = err.Error()
-	o.result = mix(saltError, p.keys.Result(call.Input(), o.text).Bits())
+	result, plain := p.signatures(call, o.text)
+	o.result, o.plain = mix(saltError, result), mix(saltError, plain)
 
 	return o
 }

@@ -62,7 +62,7 @@ func (p *progress) enter(run *middleware.Run, call *middleware.ToolCall, v *visi
 func (p *progress) callOf(call *middleware.ToolCall, key uint64) toolCall {
 	return toolCall{
 		keys: p.keys, seed: p.seed, label: call.Label(), input: call.Input(), key: key, turn: call.Turn(),
-		effect: call.Effect(), waits: waitTool(call.Label()),
+		effect: call.Effect(), waits: waitTool(call.Label()) || waitInput(call.Input()),
 	}
 }
 
@@ -84,13 +84,22 @@ func (p *progress) leave(call *middleware.ToolCall, v *visit, end ending, res *m
 		o = p.outcomeOf(call, err)
 	case res != nil:
 		o.text, o.final = res.Output, res.Final
-		o.result = p.keys.Result(call.Input(), res.Output).Bits()
+		o.result, o.plain = p.signatures(call, res.Output)
 		o.failing = failing(res.Output)
 	}
 	t := v.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(&c, &o)
+}
+
+// signatures returns what a text says without the arguments of its call, and
+// with them: where those are numbers that the text is full of, only the second
+// one is equal.
+func (p *progress) signatures(call *middleware.ToolCall, text string) (result, plain uint64) {
+	a, b := p.keys.Results(call.Input(), text)
+
+	return a.Bits(), b.Bits()
 }
 
 // observed says that a detection on the call had no consequence: the trail is
@@ -141,12 +150,11 @@ func (p *progress) prompt(run *middleware.Run, text string) {
 	t.known.addText(p.seed, text)
 }
 
-// invention takes in a call of a tool that does not exist. It reports whether
-// that is the one too many, and how many there were.
-func (p *progress) invention(run *middleware.Run, turn, calls int) (count int, fired bool) {
+// invention takes in calls of tools that do not exist, of one response.
+func (p *progress) invention(run *middleware.Run, turn, calls int) (Detection, bool) {
 	t, err := p.runs.Get(run)
 	if err != nil {
-		return 0, false
+		return Detection{}, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,14 +162,14 @@ func (p *progress) invention(run *middleware.Run, turn, calls int) (count int, f
 	return t.invented(turn, calls)
 }
 
-// epoch returns how much news and how many calls there were in the run.
-func (p *progress) epoch(run *middleware.Run) (calls uint32) {
+// silence says that a detection between calls had no consequence.
+func (p *progress) silence(run *middleware.Run) {
 	t, err := p.runs.Get(run)
 	if err != nil {
-		return 0
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-
-	return t.made
+	t.answers.quiet = true
+	t.silence()
 }

@@ -42,6 +42,8 @@ type trail struct {
 	pairs ring
 	steps [maxSteps]step
 	known words
+
+	answers answers
 }
 
 // toolCall is a call as the rules see it.

@@ -13,6 +13,8 @@ const (
 	wordsPerGen = 1800     // words and pairs before the older generation is forgotten
 	wordsOf     = 4 << 10  // bytes of one text that are read
 	minWord     = 3
+
+	maxWaitInput = 64
 )
 
 // words remembers which words, and which two words in a row, were in what the
@@ -35,7 +37,7 @@ func (w *words) add(h uint64) {
 	}
 	a, b := places(h)
 	g := &w.gen[w.now]
-	if g[a/64]>>(a%64)&g[b/64]>>(b%64)&1 == 0 {
+	if (g[a/64]>>(a%64))&(g[b/64]>>(b%64))&1 == 0 {
 		w.used++
 	}
 	g[a/64] |= 1 << (a % 64)
@@ -48,7 +50,7 @@ func (w *words) has(h uint64) bool {
 	}
 	a, b := places(h)
 	for i := range w.gen {
-		if g := &w.gen[i]; g[a/64]>>(a%64)&g[b/64]>>(b%64)&1 == 1 {
+		if g := &w.gen[i]; (g[a/64]>>(a%64))&(g[b/64]>>(b%64))&1 == 1 {
 			return true
 		}
 	}
@@ -167,8 +169,51 @@ func (w *words) hasWord(seed maphash.Seed, word string, h uint64) provenance {
 	if i := strings.LastIndexByte(word, '/'); i >= 0 && len(word)-i > minWord && w.has(maphash.String(seed, word[i+1:])) {
 		return wordNamed
 	}
+	if w.hasPieces(seed, word) {
+		return wordNamed
+	}
 
 	return wordGuessed
+}
+
+// hasPieces reports whether the word is put together of known ones: seat 14A of
+// row 14 and the seats A, B and C.
+func (w *words) hasPieces(seed maphash.Seed, word string) bool {
+	pieces := 0
+	for i := 0; i < len(word); {
+		from, kind := i, kindOf(word[i])
+		for i < len(word) && kindOf(word[i]) == kind {
+			i++
+		}
+		if kind == kindOther {
+			continue
+		}
+		if !w.has(maphash.String(seed, word[from:i])) {
+			return false
+		}
+		pieces++
+	}
+
+	return pieces > 1
+}
+
+type kind uint8
+
+const (
+	kindOther kind = iota
+	kindLetter
+	kindDigit
+)
+
+func kindOf(c byte) kind {
+	switch {
+	case letter(c) || c >= 0x80:
+		return kindLetter
+	case '0' <= c && c <= '9':
+		return kindDigit
+	default:
+		return kindOther
+	}
 }
 
 // valueBits is the set of the values of the arguments, small enough to keep.
@@ -191,4 +236,22 @@ func waitTool(label ident.Label) bool {
 	}
 
 	return false
+}
+
+// waitInput reports whether the arguments are a shell's command to wait.
+func waitInput(input string) bool {
+	i := strings.Index(input, "sleep ")
+	if i < 0 || i > 0 && (letter(input[i-1]) || input[i-1] == '-') || len(input) > maxWaitInput {
+		return false
+	}
+	rest := input[i+len("sleep "):]
+	n := 0
+	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
+		n++
+	}
+	if n < len(rest) && strings.IndexByte("smh", rest[n]) >= 0 {
+		n++
+	}
+
+	return n > 0 && !strings.ContainsAny(rest[n:], "abcdefghijklmnopqrstuvwxyz")
 }

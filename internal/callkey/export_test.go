@@ -6,7 +6,9 @@ func (k Keyer) CleanLine(input, line string) string {
 	defer k.s.release(w)
 	w.collectValues(input)
 
-	return string(w.cleanLine(line))
+	clean, _ := w.cleanLine(line)
+
+	return string(clean)
 }
 
 // IsJSON reports whether arguments are compared as JSON.

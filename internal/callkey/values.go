@@ -26,6 +26,8 @@ type argValues struct {
 	buf    []byte
 	ends   [2 * maxValues]int  // a number may have two spellings
 	marks  [2 * maxValues]byte // which value it is
+	digits [2 * maxValues]bool // whether it is a number
+	words  int                 // spellings that are none
 	count  int                 // spellings
 	values int
 	starts [256]bool // first bytes of the values
@@ -40,7 +42,7 @@ func (v *argValues) reset() {
 	for i := range v.count {
 		v.starts[v.value(i)[0]] = false
 	}
-	v.buf, v.count, v.values = v.buf[:0], 0, 0
+	v.buf, v.count, v.values, v.words = v.buf[:0], 0, 0, 0
 }
 
 func (v *argValues) value(i int) []byte {
@@ -77,6 +79,9 @@ func (v *argValues) spelling(grown []byte, shortest int) bool {
 	v.buf = grown
 	v.ends[v.count] = len(grown)
 	v.marks[v.count] = markValue + byte(v.values)
+	if v.digits[v.count] = isNumber(value); !v.digits[v.count] {
+		v.words++
+	}
 	v.count++
 	v.starts[value[0]] = true
 
@@ -166,20 +171,30 @@ func (w *scratch) collect(i, number int) (end, next int) {
 	}
 }
 
-// appendWithout appends line with a mark in place of each value that stands
-// there as a whole word; the longest one that fits wins.
-func (v *argValues) appendWithout(dst []byte, line string) []byte {
-	if v.count == 0 {
-		return append(dst, line...)
+// isNumber reports whether a value consists of digits, and signs that numbers
+// have.
+func isNumber(value []byte) bool {
+	for _, c := range value {
+		if !isDigit(c) && c != '.' && c != '-' && c != '+' && c|lowerCase != 'e' {
+			return false
+		}
 	}
+
+	return isDigit(value[len(value)-1])
+}
+
+// appendWithout appends line with a mark in place of each value of one kind,
+// numbers or not, that stands there as a whole word; the longest one that fits
+// wins. It reports whether there was any.
+func (v *argValues) appendWithout(dst, line []byte, numbers bool) (out []byte, found bool) {
 	from := 0
 	for i := 0; i < len(line); {
 		if v.starts[line[i]] {
-			if n, mark := v.match(line, i); n > 0 {
+			if n, mark := v.match(line, i, numbers); n > 0 {
 				dst = append(dst, line[from:i]...)
 				dst = append(dst, mark)
 				i += n
-				from = i
+				from, found = i, true
 
 				continue
 			}
@@ -187,14 +202,17 @@ func (v *argValues) appendWithout(dst []byte, line string) []byte {
 		i++
 	}
 
-	return append(dst, line[from:]...)
+	return append(dst, line[from:]...), found
 }
 
-func (v *argValues) match(line string, i int) (n int, mark byte) {
+func (v *argValues) match(line []byte, i int, numbers bool) (n int, mark byte) {
 	for k := range v.count {
+		if v.digits[k] != numbers {
+			continue
+		}
 		value := v.value(k)
 		end := i + len(value)
-		if len(value) <= n || end > len(line) || line[i:end] != string(value) { // the conversion does not allocate
+		if len(value) <= n || end > len(line) || string(line[i:end]) != string(value) { // the conversions do not allocate
 			continue
 		}
 		if wholeWord(line, i, end) {
@@ -208,7 +226,7 @@ func (v *argValues) match(line string, i int) (n int, mark byte) {
 // wholeWord reports whether line[i:j] is not a part of a longer word or number.
 // A point between a digit and whatever belongs to a word, or stood for one, is
 // inside of a number.
-func wholeWord(line string, i, j int) bool {
+func wholeWord(line []byte, i, j int) bool {
 	if i > 0 && isWord(line[i]) {
 		before := line[i-1]
 		if isWord(before) || before == '.' && isDigit(line[i]) && i > 1 && isWordOrMark(line[i-2]) {
