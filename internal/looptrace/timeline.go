@@ -92,7 +92,7 @@ func writeStep(out *strings.Builder, t *Trace, i int, fired []Fired) {
 	for _, f := range fired {
 		for _, at := range f.Firings {
 			if at.Step == n {
-				fmt.Fprintf(out, "%13s ! %s fired: %s, %d of %d\n", "", f.Detector, at.Reason, at.Count, at.Limit)
+				fmt.Fprintf(out, "%13s ! %s fired: %s, %d of %d\n", "", f.Detector, at.Reason.String(), at.Count, at.Limit)
 			}
 		}
 	}
