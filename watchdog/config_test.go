@@ -88,7 +88,7 @@ func TestPolicies(t *testing.T) {
 		for strike := range 4 {
 			d := watchdog.Detection{Reason: r, Strike: strike}
 			want := watchdog.Abort
-			if loops[r] && strike == 1 {
+			if loops[r] && (strike == 1 || r == middleware.ReasonStagnation) {
 				want = watchdog.Nudge
 			}
 			if got := two(d); got != want {

@@ -6,6 +6,7 @@ import (
 
 // leave takes in what came of a call.
 func (t *trail) leave(c *toolCall, o *outcome) {
+	t.open--
 	e, tool := t.findKey(c.key), t.findTool(c.label)
 	if e == nil { // it made room for others meanwhile
 		e = t.addKey(c.key)
@@ -31,9 +32,12 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	if t.pairs.has(plain) {
 		byTool = plain // the tool gave this before, word for word
 	}
-	news := t.isNews(c, o, tool, fresh, byKey, byTool)
+	news, item := t.isNews(c, o, tool, fresh, byKey, byTool)
 	if plain != byTool && !t.pairs.has(plain) {
 		t.pairs.add(plain)
+	}
+	if t.raised && o.kind == endMade {
+		news, item, t.raised = true, false, false
 	}
 	again := !t.inStep(c, e.step) || fresh
 	waited := t.waitedBefore(e)
@@ -42,12 +46,13 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	}
 	t.step(c, news, c.waits || c.effect == middleware.Polling || waited, byKey, byTool)
 	t.countKey(c, o, e, waited, again)
-	t.countTool(c, tool, fresh, news, freshTool)
+	t.countTool(c, tool, fresh, news, item, freshTool)
 	e.step, tool.step = t.clock, t.clock
 }
 
-// isNews reports whether the call brought something that the task can use.
-func (t *trail) isNews(c *toolCall, o *outcome, tool *toolEntry, fresh bool, byKey, byTool uint64) bool {
+// isNews reports whether the call brought something that the task can use, and
+// whether that is only that it was about a further item of a list.
+func (t *trail) isNews(c *toolCall, o *outcome, tool *toolEntry, fresh bool, byKey, byTool uint64) (news, item bool) {
 	newPair, newResult := !t.pairs.has(byKey), !t.pairs.has(byTool)
 	if newPair {
 		t.pairs.add(byKey)
@@ -60,19 +65,21 @@ func (t *trail) isNews(c *toolCall, o *outcome, tool *toolEntry, fresh bool, byK
 	}
 	switch {
 	case c.waits:
-		return false
+		return false, false
 	case c.effect.Changes() && !o.failing && fresh:
 		t.effects++
 
-		return true
+		return true, false
 	case newResult:
-		return true
+		return true, false
 	case !newPair:
-		return false
+		return false, false
 	case !fresh:
-		return true // this one's answer has moved
+		return true, false // this one's answer has moved
 	default:
-		return t.grounded(c, tool)
+		item = t.grounded(c, tool)
+
+		return item, item
 	}
 }
 
@@ -80,13 +87,6 @@ func (t *trail) isNews(c *toolCall, o *outcome, tool *toolEntry, fresh bool, byK
 func (t *trail) news() {
 	t.epoch++
 	t.dry, t.unknown, t.spared, t.quiet = 0, 0, 0, false
-}
-
-// markNews marks the newest step as one that brought news.
-func (t *trail) markNews() {
-	if t.clock > 0 {
-		t.at(t.clock).news = true
-	}
 }
 
 // step adds a call to the newest step, or begins one.
@@ -149,8 +149,9 @@ func (t *trail) countKey(c *toolCall, o *outcome, e *keyEntry, waited, again boo
 }
 
 // countTool counts new arguments of one tool that bring nothing new.
-func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, freshTool bool) {
+func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, item, freshTool bool) {
 	switch {
+	case item: // not counted, and no reason to forget the guesses before
 	case freshTool || news || tool.epoch != t.epoch:
 		tool.drift = 1
 	case fresh && !t.inStep(c, tool.step):

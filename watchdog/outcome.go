@@ -55,7 +55,7 @@ func (p *progress) outcomeOf(call *middleware.ToolCall, err error) (o outcome) {
 		return o
 	}
 	o.text = err.Error()
-	result, plain := p.signatures(call, o.text)
+	result, plain := p.signatures(call, o.text, true)
 	o.result, o.plain = mix(saltError, result), mix(saltError, plain)
 
 	return o

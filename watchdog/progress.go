@@ -84,8 +84,8 @@ func (p *progress) leave(call *middleware.ToolCall, v *visit, end ending, res *m
 		o = p.outcomeOf(call, err)
 	case res != nil:
 		o.text, o.final = res.Output, res.Final
-		o.result, o.plain = p.signatures(call, res.Output)
 		o.failing = failing(res.Output)
+		o.result, o.plain = p.signatures(call, res.Output, o.failing)
 	}
 	t := v.trail
 	t.mu.Lock()
@@ -96,8 +96,13 @@ func (p *progress) leave(call *middleware.ToolCall, v *visit, end ending, res *m
 // signatures returns what a text says without the arguments of its call, and
 // with them: where those are numbers that the text is full of, only the second
 // one is equal.
-func (p *progress) signatures(call *middleware.ToolCall, text string) (result, plain uint64) {
-	a, b := p.keys.Results(call.Input(), text)
+func (p *progress) signatures(call *middleware.ToolCall, text string, failure bool) (result, plain uint64) {
+	a, b := callkey.Key{}, callkey.Key{}
+	if failure {
+		a, b = p.keys.Failure(call.Input(), text)
+	} else {
+		a, b = p.keys.Results(call.Input(), text)
+	}
 
 	return a.Bits(), b.Bits()
 }
@@ -133,8 +138,8 @@ func (p *progress) signal(run *middleware.Run, value float64) {
 	defer t.mu.Unlock()
 	if !t.signaled || value > t.signal {
 		t.signaled, t.signal = true, value
+		t.raised = t.open > 0 // the call that reports it has brought it
 		t.news()
-		t.markNews()
 	}
 }
 

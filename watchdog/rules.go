@@ -13,6 +13,7 @@ const (
 	rounds         = 3
 	maxPeriod      = 8
 	driftLimit     = 8
+	driftEffect    = 6 // of a tool that changes something, or would
 	stagnation     = 8
 	waitingLimit   = 13
 	unknownLimit   = 3
@@ -29,6 +30,7 @@ func (t *trail) enter(c *toolCall) (Detection, bool) {
 		e.step = t.clock // it is the newest one, too
 	}
 	e.open++
+	t.open++
 
 	return d, fired
 }
@@ -54,8 +56,11 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 	}
 	if tool != nil && e == nil && tool.epoch == t.epoch && !t.inStep(c, tool.step) {
 		reason, limit := middleware.ReasonDrift, driftLimit
-		if c.effect == middleware.Polling {
+		switch {
+		case c.effect == middleware.Polling:
 			reason, limit = middleware.ReasonWaiting, waitingLimit
+		case c.effect.Changes():
+			limit = driftEffect
 		}
 		if int(tool.drift) >= limit && !c.waits && !t.grounded(c, tool) {
 			return found(reason, int(tool.drift), limit), true

@@ -34,6 +34,8 @@ type trail struct {
 	unknown  int    // calls of tools that do not exist, since the last news
 	quiet    bool   // observed, and no news since
 	spared   int    // steps of grace after the fuse blew
+	open     int    // calls under way
+	raised   bool   // one of them has raised the signal
 	signaled bool
 	signal   float64
 

@@ -142,7 +142,7 @@ const (
 // hasText looks for a value: a single word, or each two in a row.
 func (w *words) hasText(seed maphash.Seed, value string) provenance {
 	first, rest := nextWord(value)
-	if len(first) < minWord && strings.TrimSpace(rest) == "" {
+	if short(first) && strings.TrimSpace(rest) == "" {
 		return wordShort
 	}
 	last := maphash.String(seed, first)
@@ -160,6 +160,11 @@ func (w *words) hasText(seed maphash.Seed, value string) provenance {
 	}
 
 	return wordNamed
+}
+
+// short reports whether a word is found everywhere: a letter, a small number.
+func short(word string) bool {
+	return len(word) < 2 || len(word) < minWord && kindOf(word[0]) == kindDigit && kindOf(word[1]) == kindDigit
 }
 
 func (w *words) hasWord(seed maphash.Seed, word string, h uint64) provenance {

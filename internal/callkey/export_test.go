@@ -4,7 +4,7 @@ package callkey
 func (k Keyer) CleanLine(input, line string) string {
 	w := k.s.scratch()
 	defer k.s.release(w)
-	w.collectValues(input)
+	w.collectValues(input, minValue)
 
 	clean, _ := w.cleanLine(line)
 

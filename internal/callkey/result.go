@@ -49,10 +49,22 @@ func (k Keyer) Result(input, output string) Key {
 // that in common also where their arguments, small numbers say, occur in them by
 // chance. The second one is found by the way.
 func (k Keyer) Results(input, output string) (without, plain Key) {
+	return k.results(input, output, false)
+}
+
+// Failure is Results for the text of an error. In it the single words of the
+// arguments are left out too, those of 3…512 bytes: no such column: a, and no
+// such column: b, say one thing.
+func (k Keyer) Failure(input, text string) (without, plain Key) { return k.results(input, text, true) }
+
+func (k Keyer) results(input, output string, words bool) (without, plain Key) {
 	s := k.secret()
 	w := s.scratch()
 	defer s.release(w)
-	w.collectValues(input)
+	w.collectValues(input, minValue)
+	if words {
+		w.collectWords()
+	}
 	var lines lineSets
 	head, tail := split(output)
 	w.addLines(s, &lines, head)

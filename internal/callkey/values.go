@@ -11,6 +11,7 @@ const (
 	minValue      = 3 // of a string; shorter ones are ordinary words
 	maxValue      = 512
 	maxValueBytes = 4 << 10
+	maxSpellings  = 64 // of values; of failures, their words too
 )
 
 // Marks that stand for what was left out. They are control characters which do
@@ -24,11 +25,12 @@ const (
 // has the same mark in results of calls that differ in it alone.
 type argValues struct {
 	buf    []byte
-	ends   [2 * maxValues]int  // a number may have two spellings
-	marks  [2 * maxValues]byte // which value it is
-	digits [2 * maxValues]bool // whether it is a number
-	words  int                 // spellings that are none
-	count  int                 // spellings
+	ends   [maxSpellings]int  // a number may have two spellings
+	marks  [maxSpellings]byte // which value it is
+	digits [maxSpellings]bool // whether it is a number
+	words  int                // spellings that are none
+	least  int                // length of a string that counts
+	count  int                // spellings
 	values int
 	starts [256]bool // first bytes of the values
 }
@@ -68,7 +70,7 @@ func (v *argValues) commit(grown []byte, shortest int) bool {
 // spelling keeps what was appended to buf under the mark of the next value.
 func (v *argValues) spelling(grown []byte, shortest int) bool {
 	value := grown[len(v.buf):]
-	if len(value) < shortest || len(value) > maxValue || len(grown) > maxValueBytes {
+	if len(value) < shortest || len(value) > maxValue || len(grown) > maxValueBytes || v.count == maxSpellings {
 		return false
 	}
 	for _, c := range value {
@@ -100,13 +102,14 @@ func (v *argValues) number(raw string) {
 	v.commit(append(v.buf, raw...), 1)
 }
 
-// Values calls yield with each value of the arguments that [Keyer.Result] looks
-// for in results; numbers as plain decimals. The bytes are valid until yield returns.
+// Values calls yield with the values of the arguments: strings of 1…512 bytes in
+// one line and numbers, as plain decimals, at most 16 and 4 KiB. The bytes are
+// valid until yield returns.
 func (k Keyer) Values(input string, yield func(value []byte)) {
 	s := k.secret()
 	w := s.scratch()
 	defer s.release(w)
-	w.collectValues(input)
+	w.collectValues(input, 1)
 	for i := range w.values.count {
 		if i == 0 || w.values.marks[i] != w.values.marks[i-1] {
 			yield(w.values.value(i))
@@ -114,17 +117,48 @@ func (k Keyer) Values(input string, yield func(value []byte)) {
 	}
 }
 
-// collectValues finds the values in input.
-func (w *scratch) collectValues(input string) {
+// collectValues finds the values in input, strings of at least this length.
+func (w *scratch) collectValues(input string, least int) {
 	w.values.reset()
+	w.values.least = least
 	if w.parse(input) {
 		w.collect(w.doc.root, 0)
 		return
 	}
 	text := trimText(input)
 	if len(text) <= maxValue {
-		w.values.commit(append(w.values.buf, text...), minValue)
+		w.values.commit(append(w.values.buf, text...), least)
 	}
+}
+
+// collectWords finds the words of the values that have several: a failure often
+// repeats one of them.
+func (w *scratch) collectWords() {
+	v := &w.values
+	for k := range v.count {
+		if v.digits[k] {
+			continue
+		}
+		for from, end := 0, 0; end < len(v.value(k)); from = end {
+			value := v.value(k)
+			for from < len(value) && !inWord(value[from]) {
+				from++
+			}
+			for end = from; end < len(value) && inWord(value[end]); {
+				end++
+			}
+			word := bytes.TrimRight(value[from:end], ".-/:")
+			if len(word) < len(value) && v.spelling(append(v.buf, word...), minValue) {
+				v.marks[v.count-1] = markVolatile // whichever it is
+			}
+		}
+	}
+}
+
+// inWord reports whether c belongs to a word of an argument, a name with its
+// points and dashes say.
+func inWord(c byte) bool {
+	return isWord(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == ':'
 }
 
 // collect walks the document as emit does.
@@ -157,7 +191,7 @@ func (w *scratch) collect(i, number int) (end, next int) {
 			text := appendUnescaped(w.values.buf, d.src[i+1:end-1])
 			from := len(w.values.buf)
 			value := bytes.TrimSpace(text[from:])
-			w.values.commit(append(text[:from], value...), minValue)
+			w.values.commit(append(text[:from], value...), w.values.least)
 		}
 
 		return end, number
