@@ -223,6 +223,9 @@ const maxPlain = 32
 // of a fraction: 7 for 7.0, 70e-1 and 0.7e1. It appends nothing if that is too
 // long.
 func appendPlain(dst []byte, raw string) []byte {
+	if raw[0] != '-' && strings.IndexByte(raw, '.') < 0 && strings.IndexByte(raw, 'e') < 0 && strings.IndexByte(raw, 'E') < 0 {
+		return append(dst, raw...) // as most
+	}
 	mantissa, exponent, ok := splitNumber(raw)
 	negative := ok && mantissa[0] == '-'
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")

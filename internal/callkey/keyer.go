@@ -194,6 +194,12 @@ func (w *scratch) writeString(s string) {
 }
 
 func (w *scratch) writeUint(n uint64) {
+	if len(w.buf)-w.n >= 8 {
+		binary.LittleEndian.PutUint64(w.buf[w.n:], n)
+		w.n += 8
+
+		return
+	}
 	for range 8 {
 		w.writeByte(byte(n))
 		n >>= 8

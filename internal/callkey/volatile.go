@@ -61,6 +61,9 @@ func collapseSpace(line []byte) []byte {
 // word whose left neighbour is prev; 0 if there is none.
 func volatileAt(s []byte, prev byte) int {
 	if isDigit(s[0]) {
+		if plainNumber(s) {
+			return 0
+		}
 		for _, form := range [...]func([]byte, byte) int{
 			dateTime, clock, addressIPv4, pointer, uuid, longHex, duration,
 		} {
@@ -70,6 +73,9 @@ func volatileAt(s []byte, prev byte) int {
 		}
 
 		return 0
+	}
+	if c := s[0]; !isHex(c) && c|lowerCase != 't' && (c < 'A' || c > 'Z') {
+		return 0 // as most words
 	}
 	if n := namedDate(s); n > 0 {
 		return n
@@ -84,6 +90,26 @@ func volatileAt(s []byte, prev byte) int {
 	}
 
 	return longHex(s, prev)
+}
+
+// plainNumber reports whether the digits at the beginning of s stand alone, so
+// that they can be no volatile form: most numbers do.
+func plainNumber(s []byte) bool {
+	n := 1
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n == len(s) {
+		return true
+	}
+	switch c := s[n]; c {
+	case '-', '/', '.', ':', ',':
+		return false
+	case ' ': // a unit or a month may follow
+		return n+1 == len(s) || !isWord(s[n+1]) || isDigit(s[n+1])
+	default:
+		return !isWord(c)
+	}
 }
 
 // ends reports whether a word may end at n.
