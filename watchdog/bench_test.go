@@ -129,7 +129,10 @@ func BenchmarkProgress(b *testing.B) {
 	for i := range results {
 		results[i] = fmt.Sprintf("order 7: shipped, %d parcels", i+10000)
 	}
-	deep := func(b *testing.B, before int) { b.Helper(); progress(b, before, func(n int) string { return results[n%4096] }) }
+	deep := func(b *testing.B, before int) {
+		b.Helper()
+		progress(b, before, func(n int) string { return results[n%4096] })
+	}
 	b.Run("off", func(b *testing.B) { run(b, watchdog.Config{DisableStall: true, DisableLoop: true}, 0) })
 	b.Run("hash", func(b *testing.B) {
 		keys, tool, all, n := callkey.New(), ident.MustLabel("lookup"), inputs(), 0
@@ -144,6 +147,31 @@ func BenchmarkProgress(b *testing.B) {
 	b.Run("call=1000000", func(b *testing.B) { shallow(b, 1_000_000) })
 	b.Run("deep/call=10", func(b *testing.B) { deep(b, 10) })
 	b.Run("deep/call=1000000", func(b *testing.B) { deep(b, 1_000_000) })
+}
+
+// BenchmarkRules is what LoopProgress costs beside hashing: all its rules and
+// tables. known repeats calls, new has other arguments and another result each
+// time.
+func BenchmarkRules(b *testing.B) {
+	for name, bits := range map[string]uint64{"known": 15, "new": ^uint64(0)} {
+		for _, before := range []uint64{10, 1_000_000} {
+			b.Run(fmt.Sprintf("%s/call=%d", name, before), func(b *testing.B) {
+				r := watchdog.NewRules(middleware.ReadOnly)
+				n := uint64(0)
+				for ; n < before; n++ {
+					r.Call(n&bits, n&bits, 0)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					r.Call(n&bits, n&bits, 0)
+					n++
+				}
+				if size := r.Size(); size > 8<<10 {
+					b.Errorf("the state takes %d bytes", size)
+				}
+			})
+		}
+	}
 }
 
 func progress(b *testing.B, before int, result func(n int) string) {

@@ -29,13 +29,23 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	}
 	ofTool := mix(labelHash(c), saltTool)
 	byKey, byTool, plain := mix(c.key, o.result), mix(ofTool, o.result), mix(ofTool, o.plain)
-	if t.pairs.has(plain) {
+	seenKey, seenTool, seenPlain := t.pairs.has(byKey, byTool, plain)
+	if plain == byTool {
+		seenPlain = seenTool
+	}
+	if seenPlain {
 		byTool = plain // the tool gave this before, word for word
 	}
-	news, item := t.isNews(c, o, tool, fresh, byKey, byTool)
-	if plain != byTool && !t.pairs.has(plain) {
+	if !seenKey {
+		t.pairs.add(byKey)
+	}
+	if !seenTool && !seenPlain {
+		t.pairs.add(byTool)
+	}
+	if !seenPlain && plain != byTool {
 		t.pairs.add(plain)
 	}
+	news, item := t.isNews(c, o, tool, fresh, !seenKey, !seenTool && !seenPlain)
 	if t.raised && o.kind == endMade {
 		news, item, t.raised = true, false, false
 	}
@@ -52,16 +62,11 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 
 // isNews reports whether the call brought something that the task can use, and
 // whether that is only that it was about a further item of a list.
-func (t *trail) isNews(c *toolCall, o *outcome, tool *toolEntry, fresh bool, byKey, byTool uint64) (news, item bool) {
-	newPair, newResult := !t.pairs.has(byKey), !t.pairs.has(byTool)
-	if newPair {
-		t.pairs.add(byKey)
-	}
-	if newResult {
-		t.pairs.add(byTool)
-		if !o.err && !c.waits {
-			t.known.addText(c.seed, o.text)
-		}
+func (t *trail) isNews(
+	c *toolCall, o *outcome, tool *toolEntry, fresh, newPair, newResult bool,
+) (news, item bool) {
+	if newResult && !o.err && !c.waits {
+		t.known.addText(c.seed, o.text)
 	}
 	switch {
 	case c.waits:
@@ -158,7 +163,9 @@ func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, item, fresh
 		tool.drift = min(tool.drift+1, largestCounter)
 	}
 	tool.epoch = t.epoch
-	tool.values = valueBits(c)
+	if fresh {
+		tool.values = valueBits(c)
+	}
 }
 
 // invented counts calls of tools that do not exist: they are dry steps.

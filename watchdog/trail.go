@@ -169,14 +169,20 @@ type ring struct {
 	next int
 }
 
-func (r *ring) has(h uint64) bool {
+// has reports which of three hashes are there, in one pass.
+func (r *ring) has(a, b, c uint64) (hasA, hasB, hasC bool) {
 	for _, x := range r.all {
-		if x == h {
-			return true
+		switch x {
+		case a:
+			hasA = true
+		case b:
+			hasB = true
+		case c:
+			hasC = true
 		}
 	}
 
-	return false
+	return hasA, hasB, hasC
 }
 
 func (r *ring) add(h uint64) {
