@@ -50,7 +50,7 @@ func (w *Watchdog) judge(
 	if found == nil && owed == 0 {
 		return nil
 	}
-	decider, reason, r := -1, owed, ruling{action: Escalate}
+	decider, reason, r := -1, owed, owedRuling(owed)
 	if owed == 0 {
 		decider, reason, r = w.rule(found)
 	}

@@ -53,7 +53,7 @@ func (w *Watchdog) reportPolicy(ctx context.Context, d middleware.Decision) {
 // reason of.
 func (w *Watchdog) reportOwed(ctx context.Context, run *middleware.Run, at where, reason middleware.Reason) {
 	d := w.decision(run, at, Detection{Reason: reason})
-	d.Seq, d.Verdict, d.Action = w.seq.Add(1), middleware.VerdictEscalate, middleware.ActionBlock
+	d.Seq, d.Verdict, d.Action = w.seq.Add(1), owedRuling(reason).action.verdict(), middleware.ActionBlock
 	middleware.Notify(ctx, w.cfg.Observer, d)
 }
 

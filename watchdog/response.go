@@ -42,7 +42,7 @@ func (w *Watchdog) Model() middleware.ModelMiddleware {
 			if reason := state.takeOwed(); reason != 0 {
 				w.reportOwed(ctx, run, where{turn: run.Turn() + 1}, reason)
 
-				return nil, w.refuse(run, reason, ruling{action: Escalate})
+				return nil, w.refuse(run, reason, owedRuling(reason))
 			}
 			asked := call
 			if reason := state.takeNudge(); reason != 0 {

@@ -136,6 +136,16 @@ type runState struct {
 
 func (s *runState) takeOwed() middleware.Reason { return take(&s.owed) }
 
+// owedRuling is what follows from an owed reason: of a detector that failed no
+// handoff.
+func owedRuling(reason middleware.Reason) ruling {
+	if reason == middleware.ReasonDetectorFailed {
+		return ruling{action: Abort, failed: true}
+	}
+
+	return ruling{action: Escalate}
+}
+
 func (s *runState) takeNudge() middleware.Reason { return take(&s.nudge) }
 
 func take(a *atomic.Uint32) middleware.Reason {
