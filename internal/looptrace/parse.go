@@ -104,6 +104,7 @@ func parse(line []byte) (*Trace, *ParseError) {
 	}
 	// encoding/json takes the last of equal fields, and any case of a name.
 	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber() // a number that is too large is of the wrong type, not of no type
 	if err := checkFields(d, traceFields); err != nil {
 		return nil, err
 	}
