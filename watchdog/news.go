@@ -54,6 +54,13 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	if news {
 		t.news()
 	}
+	if seenKey && !waited && !c.waits && c.effect != middleware.Polling {
+		if !t.sameStep(c) {
+			t.repeats = min(t.repeats+1, largestCounter)
+		}
+	} else {
+		t.repeats = 0
+	}
 	t.step(c, news, c.waits || c.effect == middleware.Polling || waited, byKey, byTool)
 	t.countKey(c, o, e, waited, again)
 	t.countTool(c, tool, fresh, news, item, freshTool)
@@ -82,7 +89,7 @@ func (t *trail) isNews(
 	case !fresh:
 		return true, false // this one's answer has moved
 	default:
-		item = t.grounded(c, tool)
+		item = t.grounded(c, tool) || c.counts(o.text)
 
 		return item, item
 	}
@@ -91,7 +98,7 @@ func (t *trail) isNews(
 // news begins a new epoch: what was counted is forgotten.
 func (t *trail) news() {
 	t.epoch++
-	t.dry, t.unknown, t.spared, t.quiet = 0, 0, 0, false
+	t.dry, t.repeats, t.unknown, t.spared, t.quiet = 0, 0, 0, 0, false
 }
 
 // step adds a call to the newest step, or begins one.

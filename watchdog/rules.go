@@ -70,6 +70,9 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 		if p := t.period(c, e, tool); p > 0 {
 			return found(middleware.ReasonCycle, rounds, rounds), true
 		}
+		if d := t.stirs(e); d > 0 {
+			return found(middleware.ReasonCycle, rounds+1, rounds+1), true
+		}
 	}
 	if t.dry >= t.fuse && !(t.spared > 0 && e == nil) && !c.waits && c.effect != middleware.Polling {
 		return found(middleware.ReasonFuse, t.dry, t.fuse), true
@@ -124,7 +127,7 @@ func (t *trail) inStep(c *toolCall, number uint32) bool { return t.sameStep(c) &
 func (t *trail) period(c *toolCall, e *keyEntry, tool *toolEntry) int {
 	for p := uint32(1); p <= maxPeriod && p*rounds <= t.clock && int(2*p) <= t.dry; p++ {
 		before := t.clock - p + 1
-		goesOn := e != nil && e.step == before || e == nil && tool != nil && tool.step == before
+		goesOn := e != nil && e.step >= before || e == nil && tool != nil && tool.step == before
 		if goesOn && t.turns(p) && (p > 1 || t.at(t.clock).calls > 1) {
 			return int(p)
 		}
@@ -133,22 +136,48 @@ func (t *trail) period(c *toolCall, e *keyEntry, tool *toolEntry) int {
 	return 0
 }
 
-// turns reports whether the newest steps are three rounds of p. One element of
-// a round, up to every second one, may have other arguments each time as long
-// as they make no difference.
+// turns reports whether the newest steps are three rounds of p. Either they are
+// the same calls with the same results, in any order within a round, or the
+// order is the same and up to every second element has other arguments each time
+// as long as they make no difference.
 func (t *trail) turns(p uint32) bool {
-	loose := uint32(0)
-	for i := uint32(0); i < p; i++ {
+	loose, ordered := uint32(0), true
+	var first, second, third uint64
+	for i := range p {
 		a, b, c := t.at(t.clock-i), t.at(t.clock-i-p), t.at(t.clock-i-2*p)
-		if a.byTool != b.byTool || b.byTool != c.byTool || a.waits || a.news || b.news {
+		if a.waits || a.news || b.news {
 			return false
 		}
+		first, second, third = first+scatter(a.byKey), second+scatter(b.byKey), third+scatter(c.byKey)
+		ordered = ordered && a.byTool == b.byTool && b.byTool == c.byTool
 		if a.byKey != b.byKey || b.byKey != c.byKey {
 			loose++
 		}
 	}
 
-	return 2*loose <= p && (p > 1 || loose == 0)
+	return first == second && second == third || ordered && 2*loose <= p && p > 1
+}
+
+// scatter makes the sum over a round say which steps were in it.
+func scatter(h uint64) uint64 { return mix(h, saltTool) }
+
+// stirs returns among how many calls the agent goes round without an order, if
+// it has done so for three times their number, else 0.
+func (t *trail) stirs(e *keyEntry) int {
+	if e == nil || t.repeats < rounds*2 || uint32(t.repeats) > t.clock || t.clock-e.step >= uint32(t.repeats) { //nolint:gosec // bounded
+		return 0
+	}
+	distinct := 0
+	for i := range t.keys {
+		if k := &t.keys[i]; k.same > 0 && t.clock-k.step < uint32(t.repeats) { //nolint:gosec // bounded
+			distinct++
+		}
+	}
+	if distinct < 2 || distinct > maxPeriod || t.repeats < rounds*distinct {
+		return 0
+	}
+
+	return distinct
 }
 
 // silence keeps the rules quiet until there is news, after a detection that had

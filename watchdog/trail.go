@@ -30,6 +30,7 @@ type trail struct {
 	effects  uint32 // effects that were news
 	clock    uint32 // steps so far
 	dry      int    // steps since the last news
+	repeats  int    // the newest steps of which each was there before
 	turn     int    // of the newest step, 0 if it is alone
 	unknown  int    // calls of tools that do not exist, since the last news
 	quiet    bool   // observed, and no news since

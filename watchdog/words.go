@@ -131,6 +131,57 @@ func (t *trail) grounded(c *toolCall, tool *toolEntry) bool {
 	return named > 0 && guessed == 0
 }
 
+// counts reports whether the text says of a number among the arguments that it
+// is one of so many: page 3 of 14.
+func (c *toolCall) counts(text string) bool {
+	if len(text) > wordsOf {
+		text = text[:wordsOf]
+	}
+	counts := false
+	c.keys.Values(c.input, func(value []byte) {
+		counts = counts || oneOf(text, value)
+	})
+
+	return counts
+}
+
+func oneOf(text string, number []byte) bool {
+	const longest = 9
+	if len(number) > longest || !digits(string(number)) {
+		return false
+	}
+	for {
+		i := strings.Index(text, " of ")
+		if i < 0 {
+			return false
+		}
+		before, after := text[:i], text[i+len(" of "):]
+		from := len(before)
+		for from > 0 && kindOf(before[from-1]) == kindDigit {
+			from--
+		}
+		end := 0
+		for end < len(after) && kindOf(after[end]) == kindDigit {
+			end++
+		}
+		if before[from:] == string(number) && (from == 0 || before[from-1] == ' ') && end <= longest &&
+			(end > len(number) || end == len(number) && after[:end] >= string(number)) {
+			return true
+		}
+		text = after
+	}
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if kindOf(s[i]) != kindDigit {
+			return false
+		}
+	}
+
+	return s != ""
+}
+
 type provenance uint8
 
 const (

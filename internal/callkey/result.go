@@ -27,6 +27,8 @@ const MaxResult = 256 << 10
 //     (10.0.0.7:53122, [fe80::1]:53122), but not one without;
 //   - durations with units: 12ms, 1.5s, 1h2m3s, 5m, 2d, 3 ms, 12 seconds, 2
 //     hours, 3 days, 2 weeks; m, h and d without a space only;
+//   - of names below /tmp/, words of 4…32 letters and digits that look random:
+//     upper case, lower case and a digit, or six digits, or tmp in front;
 //   - the call's own argument values where they stand as whole words: strings
 //     of 3…512 bytes in one line, and numbers as they are spelled or as plain
 //     decimals (7 for 7.0), at most 16 values and 4 KiB; arguments that are not

@@ -1,5 +1,7 @@
 package callkey
 
+import "bytes"
+
 // appendStable appends line with a mark in place of each volatile word; see
 // [Keyer.Result] for the list. line is changed: white space is collapsed in it
 // first. Each position is looked at a bounded number of times.
@@ -34,10 +36,41 @@ func appendStable(dst, line []byte) []byte {
 		for i < len(line) && isWord(line[i]) {
 			i++
 		}
+		if temporary(dst, line[from:i]) {
+			dst, prev = append(dst, markVolatile), markVolatile
+
+			continue
+		}
 		dst, prev = append(dst, line[from:i]...), line[i-1]
 	}
 
 	return dst
+}
+
+// temporary reports whether word, which stands behind dst, is the random part of
+// the name of a temporary file.
+func temporary(dst, word []byte) bool {
+	const shortest, longest, counter = 4, 32, 6
+	if len(word) < shortest || len(word) > longest {
+		return false
+	}
+	var upper, lower, digits int
+	for _, c := range word {
+		switch {
+		case isDigit(c):
+			digits++
+		case c < 'a':
+			upper++
+		default:
+			lower++
+		}
+	}
+	random := digits > 0 && upper > 0 && lower > 0 || digits >= counter || len(word) > shortest && bytes.HasPrefix(word, []byte("tmp"))
+	if !random {
+		return false
+	}
+
+	return bytes.Contains(dst[bytes.LastIndexByte(dst, ' ')+1:], []byte("/tmp/"))
 }
 
 // collapseSpace leaves one space between words and none at the ends, in place.
