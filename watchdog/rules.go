@@ -141,7 +141,7 @@ func (t *trail) period(c *toolCall, e *keyEntry, tool *toolEntry) int {
 // order is the same and up to every second element has other arguments each time
 // as long as they make no difference.
 func (t *trail) turns(p uint32) bool {
-	loose, ordered := uint32(0), true
+	loose, ordered, mixed := uint32(0), true, p == 1
 	var first, second, third uint64
 	for i := range p {
 		a, b, c := t.at(t.clock-i), t.at(t.clock-i-p), t.at(t.clock-i-2*p)
@@ -153,6 +153,10 @@ func (t *trail) turns(p uint32) bool {
 		if a.byKey != b.byKey || b.byKey != c.byKey {
 			loose++
 		}
+		mixed = mixed || a.byTool != t.at(t.clock).byTool
+	}
+	if !mixed {
+		return false // one call again and again is no round of two
 	}
 
 	return first == second && second == third || ordered && 2*loose <= p && p > 1
