@@ -31,7 +31,8 @@ func shapes() []shape {
 		{"stagnation", editsAndChecks}, {"moving", movingErrors}, {"drift", drifting}, {"batch", batches},
 		{"paging", pages}, {"waiting", waiting}, {"final", finalStates}, {"rotation", rotation}, {"refused", refusals},
 		{"unknown", inventions}, {"unread", unreadAnswers}, {"equal", equalAnswers}, {"parallel", parallelSets},
-		{"recheck", rechecks}, {"signal", signals}, {"outage", outages}, {"long", longWork},
+		{"recheck", rechecks}, {"signal", signals}, {"outage", outages}, {"long", longWork}, {"explained", explained},
+		{"links", links}, {"jitter", jitteredRounds}, {"shell", shellWaits}, {"chat", chats}, {"text", textual},
 	}
 }
 

@@ -15,19 +15,19 @@ import (
 
 const secret = "SECRET-content"
 
-// line returns a small valid trace with old replaced by new.
-func line(old, new string) string {
+// line returns a small valid trace with one part replaced.
+func line(part, by string) string {
 	const valid = `{"v":1,"id":"a","family":"f","label":"loop","earliest":2,"stop_by":3,"tools":[{"name":"get","effect":"read_only"}],` +
 		`"steps":[{"turn":1,"thought":"t","tool":"get","args":"x","result":"ok","text":"y"},` +
 		`{"turn":1,"tool":"get","args":"","result":"error","text":""},{"turn":2,"infra":"timeout"},{"turn":3,"answer":"z","reply":"r"}]}`
-	if old == "" {
+	if part == "" {
 		return valid
 	}
-	if !strings.Contains(valid, old) {
+	if !strings.Contains(valid, part) {
 		panic("nothing to replace")
 	}
 
-	return strings.Replace(valid, old, new, 1)
+	return strings.Replace(valid, part, by, 1)
 }
 
 func TestReadRefuses(t *testing.T) {

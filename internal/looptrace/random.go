@@ -10,7 +10,7 @@ func (r *random) next() uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9 //nolint:mnd // the published constants
 	z = (z ^ z>>27) * 0x94d049bb133111eb //nolint:mnd // the published constants
 
-	return z ^ z>>31 //nolint:mnd // the published constants
+	return z ^ z>>31
 }
 
 // n returns a number below limit.

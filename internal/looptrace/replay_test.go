@@ -37,7 +37,9 @@ func readFile(tb testing.TB, path string) []*looptrace.Trace {
 
 // repeats is a trace of one call, n times.
 func repeats(n int) string {
-	step := func(turn string) string { return `{"turn":` + turn + `,"tool":"get","args":"{}","result":"ok","text":"x"}` }
+	step := func(turn string) string {
+		return `{"turn":` + turn + `,"tool":"get","args":"{}","result":"ok","text":"x"}`
+	}
 	steps := make([]string, 0, n)
 	for i := range n {
 		steps = append(steps, step(string(rune('1'+i))))

@@ -38,9 +38,8 @@ func (r *Report) Add(t *Trace, firings []Firing) {
 	if !known {
 		r.families = append(r.families, t.Family)
 	}
-	tally.Add(v)
-	r.tallies[t.Family] = tally
-	r.total.Add(v)
+	r.tallies[t.Family] = tally.With(v)
+	r.total = r.total.With(v)
 	if v.Wrong() {
 		w := Wrong{ID: t.ID, Verdict: v, Earliest: t.Earliest, StopBy: t.StopBy}
 		if len(firings) > 0 {

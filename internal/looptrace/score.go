@@ -58,8 +58,8 @@ type Tally struct {
 	FalseStops int `json:"false_stops"`
 }
 
-// Add counts one verdict.
-func (t *Tally) Add(v Verdict) {
+// With returns the tally with one more verdict.
+func (t Tally) With(v Verdict) Tally {
 	t.Traces++
 	switch v {
 	case Hit:
@@ -75,6 +75,8 @@ func (t *Tally) Add(v Verdict) {
 		t.FalseStops++
 	default:
 	}
+
+	return t
 }
 
 // Plus returns the sum of both.

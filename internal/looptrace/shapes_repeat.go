@@ -1,3 +1,4 @@
+//nolint:mnd // the numbers are those of the label rule
 package looptrace
 
 import (

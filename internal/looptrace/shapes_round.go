@@ -1,8 +1,10 @@
+//nolint:mnd // the numbers are those of the label rule
 package looptrace
 
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // answered is a call with its answer.
@@ -222,12 +224,11 @@ func batches(r *random, id string, loop bool) *Trace {
 		effect, answer = "read_only", "in order"
 	}
 	handle := d.tool("handle", effect)
-	items, text := make([]string, 0, 24), ""
+	items := make([]string, 0, 24)
 	for range d.between(10, 24) {
 		items = append(items, fmt.Sprintf("%s-%d", pick(d.random, nouns), d.fresh()))
-		text += items[len(items)-1] + "\n"
 	}
-	d.does(list, text)
+	d.does(list, strings.Join(items, "\n"))
 	if !loop {
 		for _, item := range items {
 			d.does(call{handle, object("item", item)}, answer)
