@@ -9,8 +9,8 @@ import (
 
 // Bounds of what is remembered of texts.
 const (
-	wordBits    = 12 << 10 // per generation
-	wordsPerGen = 1800     // words and pairs before the older generation is forgotten
+	wordBits    = 10 << 10 // per generation
+	wordsPerGen = 1500     // words and pairs before the older generation is forgotten
 	wordsOf     = 4 << 10  // bytes of one text that are read
 	minWord     = 3
 
