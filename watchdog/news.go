@@ -178,6 +178,7 @@ func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, item, fresh
 // invented counts calls of tools that do not exist: they are dry steps.
 func (t *trail) invented(turn, calls int) (Detection, bool) {
 	t.unknown = min(t.unknown+calls, largestCounter)
+	t.made++ // so that the responses that ask for them are not counted as well
 	t.step(&toolCall{turn: turn}, false, false, saltTool, saltTool)
 	if t.quiet || t.unknown < unknownLimit {
 		return Detection{}, false
