@@ -1,3 +1,4 @@
+//nolint:mnd // widths and ranges of made-up words
 package looptrace
 
 import (
@@ -181,7 +182,7 @@ func (d *draft) volatile(text string) string {
 		return fmt.Sprintf("%s (took %dms)", text, d.between(2, 900))
 	case 2:
 		return fmt.Sprintf("request %08x-%04x-4%03x-9%03x-%012x\n%s",
-			d.next()>>32, d.next()>>48, d.next()>>52, d.next()>>52, d.next()>>16, text) //nolint:mnd // widths of a UUID
+			d.next()>>32, d.next()>>48, d.next()>>52, d.next()>>52, d.next()>>16, text)
 	case 3:
 		return fmt.Sprintf("%s\n2026-%02d-%02dT%02d:%02d:00Z", text, d.between(1, 12), d.between(10, 28), d.n(24), d.n(60))
 	case 4:

@@ -43,10 +43,7 @@ func links(r *random, id string, loop bool) *Trace {
 	}
 	shown := "no results"
 	if !loop {
-		shown = ""
-		for i, p := range pages {
-			shown += fmt.Sprintf("%d. %s%s\n", i+1, host, p)
-		}
+		shown = host + strings.Join(pages, "\n"+host)
 	}
 	d.does(call{search, object("q", pick(d.random, nouns))}, shown)
 	for _, p := range pages {
