@@ -12,6 +12,7 @@ import (
 
 const (
 	answerLimit     = 3 // equal responses
+	spokenLimit     = 5 // equal responses to ever other words of a human, who can press stop
 	unreadableLimit = 4 // in a row
 	maxHumans       = 4
 )
@@ -23,6 +24,7 @@ type answers struct {
 	unreadable int
 	made       uint32 // calls that had come back at the last response
 	quiet      bool   // observed, and nothing else was said since
+	spoken     bool   // a human said something new between equal responses
 	humans     [maxHumans]uint64
 	next       int
 }
@@ -45,12 +47,16 @@ func (p *progress) answer(run *middleware.Run, call *middleware.ModelCall, resp 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := &t.answers
-	between := a.made != t.made || a.heard(human)
+	between, heard := a.made != t.made, a.heard(human)
 	a.made = t.made
 	if sum == a.last && !between {
-		a.same = min(a.same+1, largestCounter)
+		a.same, a.spoken = min(a.same+1, largestCounter), a.spoken || heard
 	} else {
-		a.last, a.same = sum, 1
+		a.last, a.same, a.spoken = sum, 1, false
+	}
+	limit := answerLimit
+	if a.spoken {
+		limit = spokenLimit
 	}
 	if unreadable && !between {
 		a.unreadable = min(a.unreadable+1, largestCounter)
@@ -66,8 +72,8 @@ func (p *progress) answer(run *middleware.Run, call *middleware.ModelCall, resp 
 	switch {
 	case a.quiet:
 		return Detection{}, false
-	case a.same >= answerLimit:
-		return found(middleware.ReasonAnswerLoop, a.same, answerLimit), true
+	case a.same >= limit:
+		return found(middleware.ReasonAnswerLoop, a.same, limit), true
 	case a.unreadable >= unreadableLimit:
 		return found(middleware.ReasonAnswerLoop, a.unreadable, unreadableLimit), true
 	default:

@@ -94,6 +94,7 @@ func TestAnswers(t *testing.T) {
 		"other words":                  {[]string{"I will look.", "I shall look.", "Let me look.", "Now."}, offers, false, 0},
 		"others between":               {[]string{"a b", "a b", "c d", "a b", "a b"}, offers, false, 0},
 		"a human speaks":               {[]string{"Not yet.", "Not yet.", "Not yet.", "Not yet."}, offers, true, 0},
+		"a human speaks to a wall":     {[]string{"Done.", "Done.", "Done.", "Done.", "Done."}, offers, true, 5},
 		"no agent":                     {[]string{"yes", "yes", "yes", "yes"}, llms.WithTemperature(0), false, 0},
 		"unreadable":                   {[]string{"hm", "well", "so", "and"}, textual, false, 4},
 		"unreadable, readable between": {[]string{"hm", "well", "so", "Action: a\nAction Input: b", "hm", "well", "so"}, textual, false, 0},

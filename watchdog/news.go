@@ -54,14 +54,14 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	if news {
 		t.news()
 	}
-	if seenKey && !waited && !c.waits && c.effect != middleware.Polling {
+	if seenKey && !waited && !c.waits && !c.polls {
 		if !t.sameStep(c) {
 			t.repeats = min(t.repeats+1, largestCounter)
 		}
 	} else {
 		t.repeats = 0
 	}
-	t.step(c, news, c.waits || c.effect == middleware.Polling || waited, byKey, byTool)
+	t.step(c, news, c.waits || c.polls || waited, byKey, byTool)
 	t.countKey(c, o, e, waited, again)
 	t.countTool(c, tool, fresh, news, item, freshTool)
 	e.step, tool.step = t.clock, t.clock
@@ -157,7 +157,7 @@ func (t *trail) countKey(c *toolCall, o *outcome, e *keyEntry, waited, again boo
 		e.effects = t.effects
 	}
 	e.result, e.epoch, e.failing = o.result, t.epoch, o.failing
-	e.waits = !o.final && (c.waits || waited || c.effect == middleware.Polling)
+	e.waits = !o.final && (c.waits || waited || c.polls)
 }
 
 // countTool counts new arguments of one tool that bring nothing new.

@@ -60,9 +60,11 @@ func (p *progress) enter(run *middleware.Run, call *middleware.ToolCall, v *visi
 }
 
 func (p *progress) callOf(call *middleware.ToolCall, key uint64) toolCall {
+	waits, polls := waitInput(call.Input())
+
 	return toolCall{
 		keys: p.keys, seed: p.seed, label: call.Label(), input: call.Input(), key: key, turn: call.Turn(),
-		effect: call.Effect(), waits: waitTool(call.Label()) || waitInput(call.Input()),
+		effect: call.Effect(), waits: waits || waitTool(call.Label()), polls: polls || call.Effect() == middleware.Polling,
 	}
 }
 

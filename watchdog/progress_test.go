@@ -150,6 +150,8 @@ func TestProgress(t *testing.T) {
 		"after the end":               {join(times(9, `pstate x = pending`), times(7, `pstate x = $done`)), "15:loop"},
 		"checks with waits between":   {times(15, `rstate x = pending`, `rsleep 30 = slept`), "27:waiting"},
 		"a shell that waits":          {times(15, `rstate x = pending`, `ebash sleep 30 =`), "27:waiting"},
+		"a shell that waits first":    {times(15, `ebash {"cmd":"sleep 5 && curl -s host"} = !refused`), "14:waiting"},
+		"no shell":                    {times(8, `rsearch sleep = a`), "6:loop"},
 		"a provider that is down":     {times(40, `rask x = ~`), ""},
 		"a loop between its failures": {times(8, `rget x = a`, `rask x = ~`), "11:loop"},
 		"rotating tools": {join(times(2, `ra x = 1`, `rb x = 2`, `rc x = 3`, `rd x = 4`, `re x = 5`, `rf x = 6`, `rg x = 7`, `rh x = 8`, `ri x = 9`, `rj x = 10`), times(9, `ra y# = 1`)),

@@ -57,7 +57,7 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 	if tool != nil && e == nil && tool.epoch == t.epoch && !t.inStep(c, tool.step) {
 		reason, limit := middleware.ReasonDrift, driftLimit
 		switch {
-		case c.effect == middleware.Polling:
+		case c.polls:
 			reason, limit = middleware.ReasonWaiting, waitingLimit
 		case c.effect.Changes():
 			limit = driftEffect
@@ -74,7 +74,7 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 			return found(middleware.ReasonCycle, rounds+1, rounds+1), true
 		}
 	}
-	if t.dry >= t.fuse && !(t.spared > 0 && e == nil) && !c.waits && c.effect != middleware.Polling {
+	if t.dry >= t.fuse && !(t.spared > 0 && e == nil) && !c.waits && !c.polls {
 		return found(middleware.ReasonFuse, t.dry, t.fuse), true
 	}
 

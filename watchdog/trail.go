@@ -58,7 +58,8 @@ type toolCall struct {
 	key    uint64
 	turn   int
 	effect middleware.Effect
-	waits  bool // the tool does nothing but wait
+	waits  bool // it does nothing but wait
+	polls  bool // it is asked again and again on purpose
 }
 
 // keyEntry is what is known of one tool with one set of arguments.

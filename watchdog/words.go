@@ -3,6 +3,7 @@ package watchdog
 import (
 	"hash/maphash"
 	"strings"
+	"unicode"
 
 	"github.com/interlock-go/interlock/ident"
 )
@@ -14,7 +15,7 @@ const (
 	wordsOf     = 4 << 10  // bytes of one text that are read
 	minWord     = 3
 
-	maxWaitInput = 64
+	maxWaitAt = 32 // of the command in the arguments
 )
 
 // words remembers which words, and which two words in a row, were in what the
@@ -294,20 +295,25 @@ func waitTool(label ident.Label) bool {
 	return false
 }
 
-// waitInput reports whether the arguments are a shell's command to wait.
-func waitInput(input string) bool {
+// waitInput reads arguments that are a shell's command to wait: whether they do
+// nothing else, or wait before they do something.
+func waitInput(input string) (waits, polls bool) {
 	i := strings.Index(input, "sleep ")
-	if i < 0 || i > 0 && (letter(input[i-1]) || input[i-1] == '-') || len(input) > maxWaitInput {
-		return false
+	if i < 0 || i > maxWaitAt || i > 0 && (letter(input[i-1]) || input[i-1] == '-') {
+		return false, false
 	}
 	rest := input[i+len("sleep "):]
 	n := 0
-	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
+	for n < len(rest) && (kindOf(rest[n]) == kindDigit || rest[n] == '.') {
 		n++
+	}
+	if n == 0 {
+		return false, false
 	}
 	if n < len(rest) && strings.IndexByte("smh", rest[n]) >= 0 {
 		n++
 	}
+	waits = !strings.ContainsFunc(rest[n:], unicode.IsLetter)
 
-	return n > 0 && !strings.ContainsAny(rest[n:], "abcdefghijklmnopqrstuvwxyz")
+	return waits, !waits
 }

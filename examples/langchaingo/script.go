@@ -38,6 +38,15 @@ func notifyScript(r misbehave.Request) misbehave.Reply {
 	return call("notify_customer", order+strings.Repeat(" ", n)+"again "+strconv.Itoa(n))
 }
 
+// waitScript asks for the state of a refund until it is there.
+func waitScript(r misbehave.Request) misbehave.Reply {
+	if results := r.Results(); len(results) > 0 && strings.Contains(results[len(results)-1].Text, arrived) {
+		return misbehave.Reply{Text: "The money has arrived."}
+	}
+
+	return call("refund_status", order)
+}
+
 // inventScript asks for a tool that does not exist before it does its work.
 func inventScript(r misbehave.Request) misbehave.Reply {
 	if len(r.Results()) == 0 {
