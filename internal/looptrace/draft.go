@@ -169,7 +169,8 @@ func (d *draft) respelled(key1, value1, key2 string, number int) string {
 		a, b = b, a
 	}
 
-	return pick(d.random, []string{"{", "{ ", "{\n  "}) + a + pick(d.random, []string{",", ", ", ",\n  "}) + b + pick(d.random, []string{"}", " }", "\n}"})
+	return pick(d.random, []string{"{", "{ ", "{\n  "}) + a +
+		pick(d.random, []string{",", ", ", ",\n  "}) + b + pick(d.random, []string{"}", " }", "\n}"})
 }
 
 // volatile returns the text with something beside it that changes and says
