@@ -49,7 +49,7 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 	if t.raised && o.kind == endMade {
 		news, item, t.raised = true, false, false
 	}
-	again := !t.inStep(c, e.step) || fresh
+	again := c.effect.Changes() || fresh || !t.inStep(c, e.step)
 	waited := t.waitedBefore(e)
 	if news {
 		t.news()

@@ -232,8 +232,9 @@ func TestParallelCalls(t *testing.T) {
 			{`ra x = 1`, `rb x = 2`, `rc x = 3`}, {`rc x = 3`, `ra x = 1`, `rb x = 2`}, {`rb x = 2`, `rc x = 3`, `ra x = 1`},
 			{`rb x = 2`, `ra x = 1`, `rc x = 3`},
 		}, "10:cycle"},
-		"twice in one turn": {[][]string{times(8, `ra x = 1`), times(8, `ra x = 1`)}, ""},
-		"many in one turn":  {[][]string{times(30, `ra {"q":"w#"} = none`)}, ""},
+		"twice in one turn":   {[][]string{times(8, `ra x = 1`), times(8, `ra x = 1`)}, ""},
+		"effects in one turn": {[][]string{times(6, `epay x = paid`)}, "4:loop"},
+		"many in one turn":    {[][]string{times(30, `ra {"q":"w#"} = none`)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

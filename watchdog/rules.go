@@ -42,7 +42,7 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 	if t.quiet {
 		return Detection{}, false
 	}
-	if e != nil && !t.inStep(c, e.step) {
+	if e != nil && (c.effect.Changes() || !t.inStep(c, e.step)) {
 		reason, limit := middleware.ReasonLoop, repeatLimit(c, e)
 		if e.waits {
 			reason, limit = middleware.ReasonWaiting, waitingLimit
@@ -82,7 +82,7 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 }
 
 // sights returns how often the call was made with an equal result and no news
-// since. Equal effects that are under way at the same time count too, unless
+// since; of effects each counts, of reads those of one step are one. Equal effects that are under way at the same time count too, unless
 // they are one step: when the first comes back, the others have happened.
 func (t *trail) sights(c *toolCall, e *keyEntry) int {
 	n := 0
