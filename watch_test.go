@@ -134,6 +134,7 @@ func told(r misbehave.Request, sentence string) bool {
 func TestNudgeKeepsTheConversation(t *testing.T) {
 	t.Parallel()
 	everyAgent(t, func(t *testing.T, kind, wire string) {
+		t.Helper()
 		var s seen
 		g := newGuard(t, func(c *interlock.Config) { c.Observer = &s })
 		k := kinds[kind]
@@ -160,6 +161,7 @@ func TestNudgeKeepsTheConversation(t *testing.T) {
 func TestAbortSurvivesTheChain(t *testing.T) {
 	t.Parallel()
 	everyAgent(t, func(t *testing.T, kind, wire string) {
+		t.Helper()
 		out, _, srv, err := watched(t, newGuard(t, nil), kind, wire, always(kind, "look"))
 		if out != "" || !errors.Is(err, middleware.ReasonLoop) {
 			t.Errorf("got %q, %v", out, err)
@@ -177,6 +179,7 @@ func TestAbortSurvivesTheChain(t *testing.T) {
 func TestEscalateHandsOffAtOnce(t *testing.T) {
 	t.Parallel()
 	everyAgent(t, func(t *testing.T, kind, wire string) {
+		t.Helper()
 		g := newGuard(t, func(c *interlock.Config) {
 			c.Watchdog.Policy = func(watchdog.Detection) watchdog.Action { return watchdog.Escalate }
 		})
@@ -195,6 +198,7 @@ func TestEscalateHandsOffAtOnce(t *testing.T) {
 func TestUnknownToolIsNudged(t *testing.T) {
 	t.Parallel()
 	everyAgent(t, func(t *testing.T, kind, wire string) {
+		t.Helper()
 		k := kinds[kind]
 		out, _, srv, err := watched(t, newGuard(t, nil), kind, wire, misbehave.ScriptFunc(func(r misbehave.Request) misbehave.Reply {
 			if told(r, "There is no such tool as you asked for") {

@@ -21,7 +21,7 @@ type talk struct {
 	t     *testing.T
 	dog   *watchdog.Watchdog
 	model llms.Model
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // of the run that the test plays
 	run   *middleware.Run
 	rec   *recorder
 

@@ -39,7 +39,7 @@ func TestCanary(t *testing.T) {
 		guarded := toolOf(t, "probe", effect, func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return tool(n) }, k.dog.Tool())
 		_ = k.ask(secret, one(secret), offers)
 		for ; n < calls; n++ {
-			openTurn(t, k.ctx)
+			openTurn(k.ctx, t)
 			_, err := guarded.Do(k.ctx, secret, args(n))
 			dump(err)
 			if n == 1 {
@@ -61,7 +61,7 @@ func TestCanary(t *testing.T) {
 		for _, d := range k.rec.decisions() {
 			dump(d)
 		}
-		dump(k.dog, *k.dog)
+		dump(k.dog)
 	}
 	same := func(int) string { return secret }
 	ever := func(n int) string { return fmt.Sprint(secret, n) }

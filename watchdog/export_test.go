@@ -52,7 +52,9 @@ func (r *Rules) Size() uintptr {
 func LeaveTwice(w *Watchdog, run *middleware.Run, call *middleware.ToolCall) {
 	var v visit
 	w.progress.leave(call, &v, endMade, nil, nil)
-	_, _, _ = w.progress.enter(run, call, &v)
+	if _, _, err := w.progress.enter(run, call, &v); err != nil {
+		return
+	}
 	w.progress.leave(call, &v, endMade, nil, nil)
 	w.progress.leave(call, &v, endMade, nil, nil)
 }

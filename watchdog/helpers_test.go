@@ -107,7 +107,7 @@ func soft(tb testing.TB, err error) bool {
 }
 
 // openTurn lets a guarded model answer once, which begins a turn.
-func openTurn(tb testing.TB, ctx context.Context) {
+func openTurn(ctx context.Context, tb testing.TB) {
 	tb.Helper()
 	model, err := middleware.NewModel(func(context.Context, *middleware.ModelCall) (*middleware.ModelResult, error) {
 		return &middleware.ModelResult{Response: &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: "next"}}}}, nil

@@ -46,7 +46,8 @@ func letter(c byte) bool { return 'a' <= c|lower && c|lower <= 'z' }
 
 // none reports whether the word of failure at text[i:j] is said to be absent.
 func none(text string, i, j int) bool {
-	before := strings.TrimRight(text[max(0, i-24):i], " \t")
+	const near = 24
+	before := strings.TrimRight(text[max(0, i-near):i], " \t")
 	for _, word := range [...]string{"no", "without", "zero"} {
 		if n := len(before) - len(word); n >= 0 && strings.EqualFold(before[n:], word) && (n == 0 || !letter(before[n-1])) {
 			return true
@@ -55,7 +56,7 @@ func none(text string, i, j int) bool {
 	if n := len(before); n > 0 && before[n-1] == '0' && (n == 1 || before[n-2] < '0' || before[n-2] > '9') {
 		return true
 	}
-	after := strings.TrimLeft(strings.TrimLeft(text[j:min(len(text), j+24)], "urese"), " \t:=\"")
+	after := strings.TrimLeft(strings.TrimLeft(text[j:min(len(text), j+near)], "ures"), " \t:=\"") // failures: 0, errors=0
 
 	return len(after) > 0 && after[0] == '0' && (len(after) == 1 || after[1] < '0' || after[1] > '9')
 }

@@ -72,7 +72,7 @@ func (t *trail) leave(c *toolCall, o *outcome) {
 func (t *trail) isNews(
 	c *toolCall, o *outcome, tool *toolEntry, fresh, newPair, newResult bool,
 ) (news, item bool) {
-	if newResult && !o.err && !c.waits {
+	if newResult && !c.waits {
 		t.known.addText(c.seed, o.text)
 	}
 	switch {
@@ -165,9 +165,12 @@ func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, item, fresh
 	switch {
 	case item: // not counted, and no reason to forget the guesses before
 	case freshTool || news || tool.epoch != t.epoch:
-		tool.drift = 1
-	case fresh && !t.inStep(c, tool.step):
+		tool.drift, tool.turns = 1, 1
+	case fresh:
 		tool.drift = min(tool.drift+1, largestCounter)
+		if !t.inStep(c, tool.step) {
+			tool.turns = min(tool.turns+1, largestCounter)
+		}
 	}
 	tool.epoch = t.epoch
 	if fresh {

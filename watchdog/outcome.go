@@ -81,9 +81,12 @@ func infrastructure(err error) bool {
 
 // mix joins two hashes into one in which their order counts.
 func mix(a, b uint64) uint64 {
-	const odd = 0xff51afd7ed558ccd
+	const (
+		odd   = 0xff51afd7ed558ccd
+		shift = 29
+	)
 	h := (a ^ b>>32 ^ b<<32) * odd
-	h ^= h >> 29
+	h ^= h >> shift
 	h = (h + b) * odd
 
 	return h ^ h>>32

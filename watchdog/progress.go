@@ -99,12 +99,11 @@ func (p *progress) leave(call *middleware.ToolCall, v *visit, end ending, res *m
 // with them: where those are numbers that the text is full of, only the second
 // one is equal.
 func (p *progress) signatures(call *middleware.ToolCall, text string, failure bool) (result, plain uint64) {
-	a, b := callkey.Key{}, callkey.Key{}
+	read := p.keys.Results
 	if failure {
-		a, b = p.keys.Failure(call.Input(), text)
-	} else {
-		a, b = p.keys.Results(call.Input(), text)
+		read = p.keys.Failure
 	}
+	a, b := read(call.Input(), text)
 
 	return a.Bits(), b.Bits()
 }

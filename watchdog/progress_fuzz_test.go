@@ -68,7 +68,7 @@ func FuzzProgress(f *testing.F) {
 
 type player struct {
 	t     *testing.T
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // of the run that the test plays
 	run   *middleware.Run
 	tools [8]*middleware.GuardedTool
 	model llms.Model

@@ -18,7 +18,7 @@ import (
 // failure of a provider behind "~", or a final state behind "$".
 type stage struct {
 	t     *testing.T
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // of the run that the test plays
 	run   *middleware.Run
 	tools map[string]*middleware.GuardedTool
 	dog   *watchdog.Watchdog
@@ -240,7 +240,7 @@ func TestParallelCalls(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, watchdog.Config{}, watchdog.Observe)
 			for _, turn := range tc.turns {
-				openTurn(t, s.ctx)
+				openTurn(s.ctx, t)
 				for _, line := range turn {
 					_ = s.call(line)
 				}

@@ -13,6 +13,7 @@ const (
 	rounds         = 3
 	maxPeriod      = 8
 	driftLimit     = 8
+	driftTurns     = 3 // a single turn may ask for many things at once
 	driftEffect    = 6 // of a tool that changes something, or would
 	stagnation     = 8
 	waitingLimit   = 13
@@ -62,19 +63,19 @@ func (t *trail) judge(c *toolCall, e *keyEntry, tool *toolEntry) (Detection, boo
 		case c.effect.Changes():
 			limit = driftEffect
 		}
-		if int(tool.drift) >= limit && !c.waits && !t.grounded(c, tool) {
+		if int(tool.drift) >= limit && tool.turns >= driftTurns && !c.waits && !t.grounded(c, tool) {
 			return found(reason, int(tool.drift), limit), true
 		}
 	}
 	if !t.sameStep(c) {
-		if p := t.period(c, e, tool); p > 0 {
+		if p := t.period(e, tool); p > 0 {
 			return found(middleware.ReasonCycle, rounds, rounds), true
 		}
 		if d := t.stirs(e); d > 0 {
 			return found(middleware.ReasonCycle, rounds+1, rounds+1), true
 		}
 	}
-	if t.dry >= t.fuse && !(t.spared > 0 && e == nil) && !c.waits && !c.polls {
+	if t.dry >= t.fuse && (t.spared == 0 || e != nil) && !c.waits && !c.polls {
 		return found(middleware.ReasonFuse, t.dry, t.fuse), true
 	}
 
@@ -124,7 +125,7 @@ func (t *trail) inStep(c *toolCall, number uint32) bool { return t.sameStep(c) &
 
 // period returns the length of the round that the call goes on with, if it was
 // seen three times and the last two brought nothing new; else 0.
-func (t *trail) period(c *toolCall, e *keyEntry, tool *toolEntry) int {
+func (t *trail) period(e *keyEntry, tool *toolEntry) int {
 	for p := uint32(1); p <= maxPeriod && p*rounds <= t.clock && int(2*p) <= t.dry; p++ {
 		before := t.clock - p + 1
 		goesOn := e != nil && e.step >= before || e == nil && tool != nil && tool.step == before

@@ -214,7 +214,7 @@ func TestRunnerModel(t *testing.T) {
 	if err := r.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	defer r.Stop()
+	t.Cleanup(r.Stop)
 	if r.Watchdog() != dog {
 		t.Error("another watchdog")
 	}

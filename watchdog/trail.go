@@ -83,6 +83,7 @@ type toolEntry struct {
 	epoch  uint32
 	step   uint32
 	drift  uint16 // new arguments in a row that brought nothing new
+	turns  uint16 // in so many steps
 }
 
 // step is one turn of the agent, or one call outside of any.

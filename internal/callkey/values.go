@@ -56,15 +56,11 @@ func (v *argValues) value(i int) []byte {
 	return v.buf[from:v.ends[i]]
 }
 
-// commit keeps what was appended to buf as a value, if it is fit for one, and
-// reports whether it did.
-func (v *argValues) commit(grown []byte, shortest int) bool {
-	if v.values == maxValues || !v.spelling(grown, shortest) {
-		return false
+// commit keeps what was appended to buf as a value, if it is fit for one.
+func (v *argValues) commit(grown []byte, shortest int) {
+	if v.values < maxValues && v.spelling(grown, shortest) {
+		v.values++
 	}
-	v.values++
-
-	return true
 }
 
 // spelling keeps what was appended to buf under the mark of the next value.
@@ -80,7 +76,7 @@ func (v *argValues) spelling(grown []byte, shortest int) bool {
 	}
 	v.buf = grown
 	v.ends[v.count] = len(grown)
-	v.marks[v.count] = markValue + byte(v.values)
+	v.marks[v.count] = markValue + byte(v.values) //nolint:gosec // below maxValues, or not used
 	if v.digits[v.count] = isNumber(value); !v.digits[v.count] {
 		v.words++
 	}
