@@ -110,8 +110,8 @@
 //	action     before a call                             in a response                            during a call (stall)
 //	Nudge      not made; soft denial, the model is told  a sentence in the next request           cancelled; soft denial if repeatable
 //	Abort      not made; hard denial, the run halts      withheld; hard denial, the run halts     cancelled; hard denial, the run halts
-//	Escalate   not made; denial that asks for a handoff  withheld; the same denial                cancelled; the same denial; if the call went
-//	                                                                                              well all the same, the next call gets it
+//	Escalate   not made; denial that asks for a handoff  withheld; the same denial                cancelled; the same denial; if it went well
+//	                                                                                              all the same, the next call gets it
 //	Observe    made                                      passed on                                goes on
 //
 // What a [Poller] finds, and the third unknown tool of a textual agent, takes

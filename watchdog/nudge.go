@@ -48,7 +48,7 @@ func nudged(call *middleware.ModelCall, reason middleware.Reason) *middleware.Mo
 			return call.WithMessages(messages)
 		}
 	}
-	messages[0].Parts = append(slices.Clip(parts), llms.TextContent{Text: text}) //nolint:gocritic // of the clone
+	messages[0].Parts = append(slices.Clip(parts), llms.TextContent{Text: text})
 
 	return call.WithMessages(messages)
 }

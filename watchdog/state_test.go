@@ -12,12 +12,12 @@ import (
 // TestStateIsBounded: what the hook keeps for a run takes at most 8 KiB however
 // many calls there were, and is let go at the run's end while its context is
 // still held.
-func TestStateIsBounded(t *testing.T) { //nolint:paralleltest,tparallel // it measures the heap
-	for name, cfg := range map[string]watchdog.Config{
+func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the heap
+	for name, cfg := range map[string]watchdog.Config{ //nolint:paralleltest // as above
 		"repeat":   {Loop: watchdog.LoopRepeat, LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow},
 		"progress": {Policy: always(watchdog.Observe)},
 	} {
-		t.Run(name, func(t *testing.T) { stateIsBounded(t, cfg) }) //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) { stateIsBounded(t, cfg) })
 	}
 }
 

@@ -47,15 +47,6 @@ func waitScript(r misbehave.Request) misbehave.Reply {
 	return call("refund_status", order)
 }
 
-// inventScript asks for a tool that does not exist before it does its work.
-func inventScript(r misbehave.Request) misbehave.Reply {
-	if len(r.Results()) == 0 {
-		return call("issue_voucher", order)
-	}
-
-	return misbehave.Reply{Text: "There is no way to issue a voucher."}
-}
-
 // loopScript is a textual agent that asks the same question for ever.
 func loopScript(misbehave.Request) misbehave.Reply {
 	return misbehave.Reply{Text: "I should look at the order.\nAction: lookup_order\nAction Input: " + order}
