@@ -13,8 +13,8 @@ import (
 
 // Callbacks returns a callbacks handler for langchaingo's executors and agents.
 // The tools that a textual agent (MRKL, conversational) asks for are visible
-// nowhere else: it counts those that the guard does not know. Give it to the
-// executor (agents.WithCallbacksHandler), beside your own with
+// nowhere else: those that the guard does not know are counted by its watchdog.
+// Give it to the executor (agents.WithCallbacksHandler), beside your own with
 // callbacks.CombiningHandler.
 func (g *Guard) Callbacks() callbacks.Handler { //nolint:ireturn // langchaingo's interface
 	return &actionWatch{guard: g}
@@ -29,14 +29,10 @@ type actionWatch struct {
 // HandleAgentAction hears of each tool that the agent is about to call. Calls
 // that the model's response named by identifier were looked at there.
 func (w *actionWatch) HandleAgentAction(ctx context.Context, action schema.AgentAction) {
-	run := middleware.RunFrom(ctx)
-	if action.ToolID != "" || run == nil || w.guard.names.has(action.Tool) {
+	if action.ToolID != "" || middleware.RunFrom(ctx) == nil || w.guard.names.has(action.Tool) {
 		return
 	}
-	middleware.Notify(ctx, w.guard.cfg.Observer, middleware.Decision{
-		Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictAbstain, Action: middleware.ActionProceed,
-		Reason: middleware.ReasonUnknownTool, Run: run.ID(), Workflow: run.Workflow(), Turn: run.Turn(), Count: 1,
-	})
+	w.guard.watchdog.UnknownTool(ctx)
 }
 
 // toolNames are the names of all tools that the guard has wrapped, as the

@@ -118,7 +118,7 @@ func ExampleGuard_Do() {
 		return
 	}
 	err = guard.Do(context.Background(), desk, func(ctx context.Context) error {
-		for range 5 {
+		for range 7 {
 			res, err := look.Do(ctx, "", "the same")
 			if text, told := look.Observation(ctx, err); told {
 				fmt.Println("the model is told:", text[:23])
@@ -136,6 +136,8 @@ func ExampleGuard_Do() {
 	// snippet-end: custom
 	fmt.Println(err)
 	// Output:
+	// seen the same
+	// seen the same
 	// seen the same
 	// seen the same
 	// seen the same

@@ -155,7 +155,7 @@ func (g *Guard) order() {
 	g.modelChain = middleware.Chain(models...)
 
 	g.slots = []middleware.Slot{g.escalation.Slot()}
-	g.receivers = []middleware.SignalReceiver{g.escalation}
+	g.receivers = []middleware.SignalReceiver{g.escalation, g.watchdog}
 }
 
 // ToolChain returns the guard's layers around a tool, for an executor that is
@@ -169,6 +169,9 @@ func (g *Guard) ModelChain() middleware.ModelMiddleware { return g.modelChain }
 
 // Admission returns the controller that the guard's gate asks.
 func (g *Guard) Admission() *admission.Controller { return g.admission }
+
+// Watchdog returns the guard's watchdog, for a [watchdog.Runner] in its runs.
+func (g *Guard) Watchdog() *watchdog.Watchdog { return g.watchdog }
 
 // Gauges returns the current readings of the gate, the handoff sink and the
 // guard's models, for alerts.

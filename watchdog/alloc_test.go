@@ -28,10 +28,13 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts
 		})
 	}
 	bare := count()
-	if n := count(newDog(t, watchdog.Config{DisableStall: true}).Tool()) - bare; n != 0 {
+	if n := count(newDog(t, watchdog.Config{DisableStall: true, Loop: watchdog.LoopRepeat}).Tool()) - bare; n != 0 {
 		t.Errorf("the loop detector allocates %v times", n)
 	}
-	if n := count(newDog(t, watchdog.Config{}).Tool()) - bare; n > 4 {
+	if n := count(newDog(t, watchdog.Config{DisableStall: true, Policy: always(watchdog.Observe)}).Tool()) - bare; n != 0 {
+		t.Errorf("the progress detector allocates %v times", n)
+	}
+	if n := count(newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat}).Tool()) - bare; n > 4 {
 		t.Errorf("the stall clock allocates %v times, want at most 4", n)
 	}
 }

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,17 @@ func TestConfigBounds(t *testing.T) {
 		"zero value":          {func(c *watchdog.Config) { *c = watchdog.Config{} }, ""},
 		"smallest":            {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow, c.StallTimeout = 1, 2, 1 }, ""},
 		"largest":             {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 399, watchdog.MaxLoopWindow }, ""},
+		"loop":                {func(c *watchdog.Config) { c.Loop = 2 }, "Loop"},
+		"fuse":                {func(c *watchdog.Config) { c.Fuse = 1 }, ""},
+		"no fuse":             {func(c *watchdog.Config) { c.Fuse = -1 }, "Fuse"},
+		"fuse too large":      {func(c *watchdog.Config) { c.Fuse = watchdog.MaxFuse + 1 }, "Fuse"},
+		"regression":          {func(c *watchdog.Config) { c.RegressionWindow, c.RegressionDrop = 2, 1 }, ""},
+		"window of one":       {func(c *watchdog.Config) { c.RegressionWindow = 1 }, "RegressionWindow"},
+		"long regression":     {func(c *watchdog.Config) { c.RegressionWindow = watchdog.MaxRegressionWindow + 1 }, "RegressionWindow"},
+		"no drop":             {func(c *watchdog.Config) { c.RegressionDrop = -0.1 }, "RegressionDrop"},
+		"drop above one":      {func(c *watchdog.Config) { c.RegressionDrop = 1.01 }, "RegressionDrop"},
+		"drop not a number":   {func(c *watchdog.Config) { c.RegressionDrop = math.NaN() }, "RegressionDrop"},
+		"no interval":         {func(c *watchdog.Config) { c.PollInterval = -1 }, "PollInterval"},
 		"no threshold":        {func(c *watchdog.Config) { c.LoopThreshold = -1 }, "LoopThreshold"},
 		"window is threshold": {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 5, 5 }, "LoopWindow"},
 		"default window":      {func(c *watchdog.Config) { c.LoopThreshold, c.LoopWindow = 10, 0 }, "LoopWindow"},
@@ -88,7 +100,7 @@ func TestPolicies(t *testing.T) {
 		for strike := range 4 {
 			d := watchdog.Detection{Reason: r, Strike: strike}
 			want := watchdog.Abort
-			if loops[r] && strike == 1 {
+			if loops[r] && (strike == 1 || r == middleware.ReasonStagnation) {
 				want = watchdog.Nudge
 			}
 			if got := two(d); got != want {
@@ -98,5 +110,29 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("DefaultPolicy at %v: %v", r, got)
 			}
 		}
+	}
+}
+
+func TestPerReason(t *testing.T) {
+	t.Parallel()
+	policies := map[middleware.Reason]watchdog.Policy{
+		middleware.ReasonLoop: always(watchdog.Nudge), middleware.ReasonStalled: always(watchdog.Escalate), middleware.ReasonDrift: nil,
+	}
+	policy := watchdog.PerReason(always(watchdog.Observe), policies)
+	policies[middleware.ReasonFuse] = always(watchdog.Nudge) // it has a copy
+	for reason, want := range map[middleware.Reason]watchdog.Action{
+		middleware.ReasonLoop: watchdog.Nudge, middleware.ReasonStalled: watchdog.Escalate,
+		middleware.ReasonDrift: watchdog.Abort, middleware.ReasonFuse: watchdog.Observe,
+	} {
+		if got := policy(watchdog.Detection{Reason: reason}); got != want {
+			t.Errorf("%v: %v, want %v", reason, got, want)
+		}
+	}
+	if got := watchdog.PerReason(nil, nil)(watchdog.Detection{}); got != watchdog.Abort {
+		t.Errorf("nothing is named: %v", got)
+	}
+	if len(watchdog.Loops()) != 2 || watchdog.LoopProgress.String() != "progress" || watchdog.LoopRepeat.String() != "repeat" ||
+		watchdog.Loop(9).String() != "invalid" {
+		t.Error("the set of loop detectors is not closed")
 	}
 }

@@ -53,7 +53,7 @@ func (w *Watchdog) apart(
 
 		return t.res, t.err
 	}
-	d := w.decision(c.run, c.call, Detection{Reason: middleware.ReasonAbandoned, Count: w.Abandoned()})
+	d := w.decision(c.run, whereOf(c.call), Detection{Reason: middleware.ReasonAbandoned, Count: w.Abandoned()})
 	d.Seq, d.Verdict, d.Action = w.seq.Add(1), middleware.VerdictDeny, middleware.ActionCancel
 	middleware.Notify(ctx, w.cfg.Observer, d)
 

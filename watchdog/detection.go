@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/interlock-go/interlock/ident"
@@ -26,10 +27,12 @@ type Detection struct {
 	// Strike is which detection of this detector in this run it is, from 1. The
 	// hook fills it in, and the fields below.
 	Strike int
-	Run    ident.RunID
-	Label  ident.Label // of the tool
-	Turn   int
-	At     time.Time
+	// Again is how often this detector found the same Reason in this run before.
+	Again int
+	Run   ident.RunID
+	Label ident.Label // of the tool; zero for what is between calls
+	Turn  int
+	At    time.Time
 }
 
 // Detector looks at the tool calls of an agent.
@@ -95,14 +98,34 @@ func DefaultPolicy(Detection) Action { return Abort }
 
 // TwoStrikes returns the policy that nudges at the first loop that a detector
 // finds in a run and aborts at its second: a nudge blocks the call as safely,
-// and a false stop costs less. Every other detection aborts.
+// and a false stop costs less. The first stagnation is nudged in any case:
+// work that does not get on is not yet senseless. Every other detection aborts.
 func TwoStrikes() Policy {
 	return func(d Detection) Action {
-		if isLoop(d.Reason) && d.Strike == 1 {
+		if isLoop(d.Reason) && (d.Strike == 1 || d.Reason == middleware.ReasonStagnation && d.Again == 0) {
 			return Nudge
 		}
 
 		return Abort
+	}
+}
+
+// PerReason returns the policy that asks, for each kind of detection, the policy
+// that is named for it, and other for the rest. A nil policy means
+// [DefaultPolicy]. The map is copied.
+func PerReason(other Policy, policies map[middleware.Reason]Policy) Policy {
+	own := maps.Clone(policies)
+
+	return func(d Detection) Action {
+		p, ok := own[d.Reason]
+		if !ok {
+			p = other
+		}
+		if p == nil {
+			p = DefaultPolicy
+		}
+
+		return p(d)
 	}
 }
 
@@ -116,4 +139,13 @@ func isLoop(r middleware.Reason) bool {
 	default:
 		return false
 	}
+}
+
+// Poller is a [Detector] that computes on demand: a [Runner] asks it at each
+// interval about the run that it was started for, whether there are calls or
+// not. What follows from its detections happens at the run's next call.
+type Poller interface {
+	Detector
+	// Poll reports whether there is a detection. It is bound by what Check is.
+	Poll(ctx context.Context, run *middleware.Run) (d Detection, found bool, err error)
 }

@@ -39,7 +39,9 @@ func ExampleNew() {
 		return
 	}
 	defer run.End()
-	for _, arguments := range []string{`{"id":7}`, `{"id":7.0}`, `{ "id": 7 }`, `{"id":7}`, `{"id":7}`, `{"id":8}`} {
+	for _, arguments := range []string{
+		`{"id":7}`, `{"id":7.0}`, `{ "id": 7 }`, `{"id":7}`, `{"id":7e0}`, `{"id":7}`, `{"id":70e-1}`, `{"id":8}`,
+	} {
 		res, err := lookup.Do(ctx, "", arguments)
 		if err == nil {
 			fmt.Println(res.Output)
@@ -50,6 +52,8 @@ func ExampleNew() {
 		}
 	}
 	// Output:
+	// order 7: shipped
+	// order 7: shipped
 	// order 7: shipped
 	// order 7: shipped
 	// order 7: shipped
@@ -119,4 +123,70 @@ func ExampleNew_invalid() {
 	_, err := watchdog.New(watchdog.Config{LoopThreshold: 10})
 	fmt.Println(err)
 	// Output: interlock: watchdog: invalid_config: LoopWindow must be at least LoopThreshold+1
+}
+
+// pulse is a detector that computes on demand: it looks at the run from outside,
+// at a quota of a provider say.
+type pulse struct{ beats chan struct{} }
+
+func (p pulse) Check(context.Context, *middleware.ToolCall) (watchdog.Detection, bool, error) {
+	return watchdog.Detection{}, false, nil
+}
+
+func (p pulse) Poll(context.Context, *middleware.Run) (watchdog.Detection, bool, error) {
+	select {
+	case p.beats <- struct{}{}:
+	default:
+	}
+
+	return watchdog.Detection{}, false, nil
+}
+
+// A runner polls such detectors while a run is under way.
+func ExampleNewRunner() {
+	p := pulse{beats: make(chan struct{}, 1)}
+	dog, err := watchdog.New(watchdog.Config{Detectors: []watchdog.Detector{p}, PollInterval: time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	runner, err := watchdog.NewRunner(watchdog.RunnerConfig{Watchdog: dog})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	ctx, run, err := middleware.StartRun(context.Background(), middleware.RunConfig{
+		Workflow: ident.MustWorkflowID("workflow:org.example/refunds"), Receivers: []middleware.SignalReceiver{dog},
+	})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	defer run.End()
+	if err := runner.Start(ctx); err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	defer runner.Stop()
+	<-p.beats
+	fmt.Println("polled")
+	// Output: polled
+}
+
+func ExamplePerReason() {
+	policy := watchdog.PerReason(watchdog.TwoStrikes(), map[middleware.Reason]watchdog.Policy{
+		middleware.ReasonStalled:    func(watchdog.Detection) watchdog.Action { return watchdog.Escalate },
+		middleware.ReasonRegression: func(watchdog.Detection) watchdog.Action { return watchdog.Observe },
+	})
+	fmt.Println(policy(watchdog.Detection{Reason: middleware.ReasonLoop, Strike: 1}))
+	fmt.Println(policy(watchdog.Detection{Reason: middleware.ReasonStalled, Strike: 1}))
+	fmt.Println(policy(watchdog.Detection{Reason: middleware.ReasonRegression, Strike: 1}))
+	// Output:
+	// nudge
+	// escalate
+	// observe
 }

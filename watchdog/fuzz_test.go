@@ -50,7 +50,7 @@ func FuzzRepeat(f *testing.F) {
 		var action watchdog.Action
 		fired := false
 		dog, err := watchdog.New(watchdog.Config{
-			LoopThreshold: n.threshold, LoopWindow: n.window, DisableStall: true,
+			Loop: watchdog.LoopRepeat, LoopThreshold: n.threshold, LoopWindow: n.window, DisableStall: true,
 			Policy: func(watchdog.Detection) watchdog.Action {
 				fired = true
 

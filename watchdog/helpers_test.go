@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tmc/langchaingo/llms"
 	"go.uber.org/goleak"
 
 	"github.com/interlock-go/interlock/ident"
@@ -103,4 +104,18 @@ func soft(tb testing.TB, err error) bool {
 	}
 
 	return d.Soft()
+}
+
+// openTurn lets a guarded model answer once, which begins a turn.
+func openTurn(ctx context.Context, tb testing.TB) {
+	tb.Helper()
+	model, err := middleware.NewModel(func(context.Context, *middleware.ModelCall) (*middleware.ModelResult, error) {
+		return &middleware.ModelResult{Response: &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: "next"}}}}, nil
+	}, middleware.ModelConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := model.GenerateContent(ctx, nil); err != nil && middleware.RunFrom(ctx).Check() == nil {
+		tb.Fatal(err)
+	}
 }

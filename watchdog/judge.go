@@ -28,11 +28,12 @@ func (r ruling) blocks() bool { return r.action != Observe }
 // judge asks every detector about the call, and the policy about the first
 // detection. It returns the refusal, or nil if the call may be made.
 func (w *Watchdog) judge(
-	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall,
+	ctx context.Context, run *middleware.Run, state *runState, call *middleware.ToolCall, v *visit,
 ) error {
+	at := whereOf(call)
 	var found []finding // stays nil in the ordinary case
 	for i, det := range w.detectors {
-		f, ok := ask(ctx, det, call)
+		f, ok := ask(ctx, det, run, call, v)
 		if !ok {
 			continue
 		}
@@ -40,17 +41,17 @@ func (w *Watchdog) judge(
 		if f.failed {
 			f.seq = w.seq.Add(1)
 		} else {
-			f.d = w.complete(f.d, run, call)
-			f.d.Strike, f.seq = w.strike(state, i)
+			f.d = w.complete(f.d, run, at)
+			f.d.Strike, f.d.Again, f.seq = w.strike(state, i, f.d.Reason)
 		}
 		found = append(found, f)
 	}
-	owed := state.owed.Load() && state.owed.Swap(false)
-	if found == nil && !owed {
+	owed := state.takeOwed()
+	if found == nil && owed == 0 {
 		return nil
 	}
-	decider, reason, r := -1, middleware.ReasonStalled, ruling{action: Escalate}
-	if !owed {
+	decider, reason, r := -1, owed, owedRuling(owed)
+	if owed == 0 {
 		decider, reason, r = w.rule(found)
 	}
 	for _, f := range found {
@@ -63,10 +64,10 @@ func (w *Watchdog) judge(
 		err = w.refuse(run, reason, r)
 	}
 	for i, f := range found {
-		w.reportFinding(ctx, run, call, f, r, i == decider)
+		w.reportFinding(ctx, run, at, f, r, i == decider)
 	}
-	if owed {
-		w.reportOwed(ctx, run, call)
+	if owed != 0 {
+		w.reportOwed(ctx, run, at, owed)
 	}
 
 	return err
@@ -74,13 +75,24 @@ func (w *Watchdog) judge(
 
 // ask asks one detector and contains it. Nothing is held while it runs, so a
 // detector that calls runtime.Goexit ends its caller, and the call is not made.
-func ask(ctx context.Context, det Detector, call *middleware.ToolCall) (f finding, ok bool) {
+func ask(
+	ctx context.Context, det Detector, run *middleware.Run, call *middleware.ToolCall, v *visit,
+) (f finding, ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			f, ok = finding{failed: true, cause: middleware.NewPanicError(v, nil)}, true
 		}
 	}()
-	d, fired, err := det.Check(ctx, call)
+	var (
+		d     Detection
+		fired bool
+		err   error
+	)
+	if p, is := det.(*progress); is {
+		d, fired, err = p.enter(run, call, v)
+	} else {
+		d, fired, err = det.Check(ctx, call)
+	}
 	if err != nil {
 		return finding{failed: true, cause: err}, true
 	}
@@ -90,15 +102,15 @@ func ask(ctx context.Context, det Detector, call *middleware.ToolCall) (f findin
 
 // complete makes a detection whole, and keeps a detector of the user from
 // saying what it cannot know.
-func (w *Watchdog) complete(d Detection, run *middleware.Run, call *middleware.ToolCall) Detection {
-	if !isLoop(d.Reason) {
+func (w *Watchdog) complete(d Detection, run *middleware.Run, at where) Detection {
+	if !isLoop(d.Reason) && d.Reason != middleware.ReasonRegression {
 		d.Reason = middleware.ReasonCustomDetector
 	}
 	if !(d.Severity > 0 && d.Severity <= 1) { // also for NaN
 		d.Severity = 0.5
 	}
 	d.Elapsed = 0
-	d.Run, d.Label, d.Turn, d.At = run.ID(), call.Label(), call.Turn(), w.cfg.Now()
+	d.Run, d.Label, d.Turn, d.At = run.ID(), at.label, at.turn, w.cfg.Now()
 
 	return d
 }

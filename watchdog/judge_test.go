@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 // loop detector silent.
 func TestFailingPolicyHasNoHole(t *testing.T) {
 	t.Parallel()
-	dog := newDog(t, watchdog.Config{Policy: func(watchdog.Detection) watchdog.Action { panic(secret) }})
+	dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat, Policy: func(watchdog.Detection) watchdog.Action { panic(secret) }})
 	tool := toolOf(t, "pay", middleware.Effectful, echo, dog.Tool())
 	ctx, _ := startRun(t.Context(), t)
 	for i := range 8 {
@@ -184,7 +184,7 @@ func TestDetectorOrder(t *testing.T) {
 	rec := &recorder{}
 	detectors := []watchdog.Detector{named("first"), named("second")}
 	dog := newDog(t, watchdog.Config{
-		LoopThreshold: 1, Detectors: detectors, Policy: always(watchdog.Observe), Observer: rec,
+		Loop: watchdog.LoopRepeat, LoopThreshold: 1, Detectors: detectors, Policy: always(watchdog.Observe), Observer: rec,
 	})
 	detectors[0] = watchdog.DetectorFunc(panics) // New has a copy
 	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
@@ -258,8 +258,8 @@ func TestObserverOutsideOfLocks(t *testing.T) {
 	}
 	var current context.Context
 	dog := newDog(t, watchdog.Config{
-		LoopThreshold: 1,
-		Observer:      middleware.ObserverFunc(func(ctx context.Context, _ middleware.Decision) { again(ctx); panic(secret) }),
+		Loop: watchdog.LoopRepeat, LoopThreshold: 1,
+		Observer: middleware.ObserverFunc(func(ctx context.Context, _ middleware.Decision) { again(ctx); panic(secret) }),
 		Policy: func(watchdog.Detection) watchdog.Action {
 			again(current)
 

@@ -40,7 +40,7 @@ func TestRepeat(t *testing.T) {
 			t.Parallel()
 			rec := &recorder{}
 			dog := newDog(t, watchdog.Config{
-				LoopThreshold: tc.threshold, LoopWindow: tc.window, Policy: always(tc.action), Observer: rec,
+				Loop: watchdog.LoopRepeat, LoopThreshold: tc.threshold, LoopWindow: tc.window, Policy: always(tc.action), Observer: rec,
 			})
 			tool := toolOf(t, "probe", middleware.ReadOnly, echo, dog.Tool())
 			ctx, _ := startRun(t.Context(), t)
@@ -74,7 +74,7 @@ func TestRepeatPairs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tool := toolOf(t, "probe", middleware.ReadOnly, echo, newDog(t, watchdog.Config{}).Tool())
+			tool := toolOf(t, "probe", middleware.ReadOnly, echo, newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat}).Tool())
 			ctx, _ := startRun(t.Context(), t)
 			var err error
 			for _, in := range tc.inputs {
@@ -90,7 +90,7 @@ func TestRepeatPairs(t *testing.T) {
 // TestRepeatScope: tools and runs have pairs of their own.
 func TestRepeatScope(t *testing.T) {
 	t.Parallel()
-	dog := newDog(t, watchdog.Config{})
+	dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat})
 	one := toolOf(t, "one", middleware.ReadOnly, echo, dog.Tool())
 	two := toolOf(t, "two", middleware.ReadOnly, echo, dog.Tool())
 	for range 3 {
@@ -109,7 +109,7 @@ func TestNudgeThenAbort(t *testing.T) {
 	t.Parallel()
 	rec := &recorder{}
 	var calls atomic.Int64
-	dog := newDog(t, watchdog.Config{Policy: watchdog.TwoStrikes(), Observer: rec})
+	dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat, Policy: watchdog.TwoStrikes(), Observer: rec})
 	tool := toolOf(t, "lookup", middleware.ReadOnly, func(ctx context.Context, c *middleware.ToolCall) (*middleware.ToolResult, error) {
 		calls.Add(1)
 
@@ -170,7 +170,7 @@ func TestNudgeThenAbort(t *testing.T) {
 func TestDetectionIsWhole(t *testing.T) {
 	t.Parallel()
 	var got []watchdog.Detection
-	dog := newDog(t, watchdog.Config{Policy: func(d watchdog.Detection) watchdog.Action {
+	dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat, Policy: func(d watchdog.Detection) watchdog.Action {
 		got = append(got, d)
 
 		return watchdog.Nudge
@@ -196,7 +196,7 @@ func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	for _, action := range []watchdog.Action{watchdog.Nudge, watchdog.Escalate} {
 		var made, refused atomic.Int64
-		dog := newDog(t, watchdog.Config{Policy: always(action), LoopWindow: 100})
+		dog := newDog(t, watchdog.Config{Loop: watchdog.LoopRepeat, Policy: always(action), LoopWindow: 100})
 		tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
 		ctx, _ := startRun(t.Context(), t)
 		var wg sync.WaitGroup

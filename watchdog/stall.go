@@ -73,7 +73,7 @@ func (w *Watchdog) timed(
 		return res, err
 	case err == nil:
 		if r.action == Escalate {
-			state.owed.Store(true)
+			state.owed.Store(uint32(middleware.ReasonStalled))
 		}
 
 		return res, nil
@@ -132,12 +132,12 @@ func (c *clock) Pause() (resume func()) {
 // Whatever happens here, something is decided: nobody else would.
 func (c *clock) fire() {
 	w := c.dog
-	strikes, seq := w.strike(c.state, stall)
+	strikes, again, seq := w.strike(c.state, stall, middleware.ReasonStalled)
 	elapsed := w.cfg.StallTimeout + time.Since(c.deadline)
 	d := Detection{
 		Reason: middleware.ReasonStalled, Elapsed: elapsed,
 		Severity: min(1, float64(elapsed)/(2*float64(w.cfg.StallTimeout))),
-		Strike:   strikes, Run: c.run.ID(), Label: c.call.Label(), Turn: c.call.Turn(),
+		Strike:   strikes, Again: again, Run: c.run.ID(), Label: c.call.Label(), Turn: c.call.Turn(),
 	}
 	r := w.failed(nil) // for a policy that ends the goroutine
 	defer func() {
@@ -170,7 +170,7 @@ func (c *clock) apply(d Detection, seq uint64, r ruling) {
 			close(c.gone)
 		}
 	}
-	dec := c.dog.decision(c.run, c.call, d)
+	dec := c.dog.decision(c.run, whereOf(c.call), d)
 	dec.Seq, dec.Verdict, dec.Action = seq, r.action.verdict(), middleware.ActionProceed
 	if r.blocks() {
 		dec.Action = middleware.ActionCancel

@@ -9,13 +9,26 @@ import (
 	"github.com/interlock-go/interlock/watchdog"
 )
 
-// TestStateIsBounded: the largest window of a run takes at most 8 KiB however
+// TestStateIsBounded: what the hook keeps for a run takes at most 8 KiB however
 // many calls there were, and is let go at the run's end while its context is
 // still held.
 func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the heap
+	for name, cfg := range map[string]watchdog.Config{ //nolint:paralleltest // as above
+		"repeat":   {Loop: watchdog.LoopRepeat, LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow},
+		"progress": {Policy: always(watchdog.Observe)},
+	} {
+		t.Run(name, func(t *testing.T) { stateIsBounded(t, cfg) })
+	}
+}
+
+func stateIsBounded(t *testing.T, cfg watchdog.Config) {
+	t.Helper()
 	const runs, calls = 64, 600
-	dog := newDog(t, watchdog.Config{LoopThreshold: 399, LoopWindow: watchdog.MaxLoopWindow})
-	tool := toolOf(t, "lookup", middleware.ReadOnly, echo, dog.Tool())
+	dog := newDog(t, cfg)
+	many := make([]*middleware.GuardedTool, 20)
+	for i := range many {
+		many[i] = toolOf(t, "lookup"+strconv.Itoa(i), middleware.ReadOnly, echo, dog.Tool())
+	}
 	heap := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -36,7 +49,7 @@ func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the
 	for range runs {
 		ctx, run := startRun(t.Context(), t)
 		for i := range calls {
-			if _, err := tool.Do(ctx, "id", strconv.Itoa(i)); err != nil {
+			if _, err := many[i%len(many)].Do(ctx, "id", "number "+strconv.Itoa(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,4 +67,21 @@ func TestStateIsBounded(t *testing.T) { //nolint:paralleltest // it measures the
 	}
 	runtime.KeepAlive(bare)
 	runtime.KeepAlive(ended)
+}
+
+// TestStateAtAMillion: the tables of the default loop detector do not grow with
+// history.
+func TestStateAtAMillion(t *testing.T) {
+	t.Parallel()
+	r := watchdog.NewRules(middleware.ReadOnly)
+	var at10k uintptr
+	for n := range uint64(1_000_000) {
+		r.Call(n, n/3, int(n/2))
+		if n == 10_000 {
+			at10k = r.Size()
+		}
+	}
+	if size := r.Size(); size > 8<<10 || size != at10k {
+		t.Errorf("%d bytes after a million calls, %d after ten thousand; want at most 8 KiB", size, at10k)
+	}
 }

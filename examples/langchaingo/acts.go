@@ -61,8 +61,12 @@ func acts() []act {
 			ledger: true, play: loop, want: "loop",
 		},
 		{
-			name: "stall", about: "a tool hangs: its call is cancelled",
-			ledger: true, play: stall, want: "stalled",
+			name: "stall", about: "two tools hang and ignore their contexts: the agent goes on without them",
+			ledger: true, play: stall, want: "stalled, outcome_unknown", adjust: detach,
+		},
+		{
+			name: "polling", about: "the model asks a dozen times whether money has arrived: left alone",
+			play: polling, want: answered,
 		},
 		{
 			name: "escalate", about: "a tool fails until the breaker trips: a human is asked",
@@ -87,6 +91,9 @@ func patient(cfg *interlock.Config) {
 	cfg.Escalation.PermissionDenial = 3
 }
 
+// detach lets an agent go on without a tool that ignores its context.
+func detach(cfg *interlock.Config) { cfg.Watchdog.Detach = grace }
+
 // functionsAgent is langchaingo's agent for models that call functions. This is
 // all the wrapping there is: a guarded model, guarded tools, a run per call.
 func functionsAgent(s *stack, model llms.Model) (*agents.Executor, error) {
@@ -96,7 +103,7 @@ func functionsAgent(s *stack, model llms.Model) (*agents.Executor, error) {
 	}
 
 	return agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, tools),
-		agents.WithMaxIterations(12), agents.WithCallbacksHandler(s.guard.Callbacks())), nil
+		agents.WithMaxIterations(16), agents.WithCallbacksHandler(s.guard.Callbacks())), nil
 }
 
 // ask runs the agent once, as a run of its own, and gives the outcome's code.
@@ -157,10 +164,42 @@ func loop(ctx context.Context, s *stack) (string, error) {
 	return ask(ctx, s, agent), nil
 }
 
+// stall hangs the look-up in one run and the refund in another. Whether the
+// look-up was made is no matter; nobody can say whether the refund was, so that
+// run ends and nobody is invited to pay twice.
 func stall(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(refundScript, nil)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+	release := s.desk.hang()
 	s.desk.lookupHangs = true
+	outcomes := []string{ask(ctx, s, agent)}
+	s.desk.lookupHangs, s.desk.refundHangs = false, true
+	outcomes = append(outcomes, ask(ctx, s, agent))
+	s.timeline.note(fmt.Sprintf("abandoned and still running: %d", s.guard.Watchdog().Abandoned()))
+	release()
+	s.timeline.note("both have ended, and their results were dropped")
 
-	return healthy(ctx, s)
+	return strings.Join(outcomes, ", "), nil
+}
+
+// polling asks the bank, which needs its time.
+func polling(ctx context.Context, s *stack) (string, error) {
+	model, err := s.model(waitScript, nil)
+	if err != nil {
+		return "", err
+	}
+	agent, err := functionsAgent(s, model)
+	if err != nil {
+		return "", err
+	}
+
+	return ask(ctx, s, agent), nil
 }
 
 func escalate(ctx context.Context, s *stack) (string, error) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tmc/langchaingo/tools"
@@ -30,7 +32,37 @@ type desk struct {
 
 	// Faults that acts switch on.
 	lookupHangs bool
+	refundHangs bool
 	notifyFails bool
+
+	gone  chan struct{}  // hanging tools wait for it, whatever their contexts say
+	hangs sync.WaitGroup // and are waited for
+	asked atomic.Int64   // for the state of a refund
+}
+
+// arrived is what the bank says in the end, patience how often it is asked before.
+const (
+	arrived  = "arrived"
+	patience = 11
+)
+
+// hang prepares tools that ignore their contexts. release ends them, and returns
+// when they have.
+func (d *desk) hang() (release func()) {
+	d.gone = make(chan struct{})
+
+	return func() {
+		close(d.gone)
+		d.hangs.Wait()
+	}
+}
+
+func (d *desk) deaf() error {
+	d.hangs.Add(1)
+	defer d.hangs.Done()
+	<-d.gone
+
+	return errors.New("the desk was closed")
 }
 
 func openDesk(ctx context.Context, dir string, ran func(string, time.Duration)) (*desk, error) {
@@ -83,12 +115,15 @@ func (d *desk) effects(ctx context.Context) (int, error) {
 	return refunds + strings.Count(string(sent), "\n"), nil
 }
 
-// tools gives the agent's tools with what the desk declares of them: only the
-// look-up is read-only, the other two need admission.
+// tools gives the agent's tools with what the desk declares of them: the
+// look-up and the state of a refund are read-only, the other two need admission.
 func (d *desk) tools() []tools.Tool {
 	return []tools.Tool{
 		interlock.ReadOnly(tool{
 			d, "lookup_order", "Shows an order. The input is the order's number.", d.lookup,
+		}),
+		interlock.Polling(tool{
+			d, "refund_status", "Says whether a refund has arrived. The input is the order's number.", d.status,
 		}),
 		tool{d, "issue_refund", "Refunds an order in full. The input is the order's number.", d.refund},
 		tool{d, "notify_customer", "Writes to the customer of an order. The input is the order's number.", d.notify},
@@ -113,9 +148,7 @@ func (t tool) Call(ctx context.Context, input string) (string, error) {
 
 func (d *desk) lookup(ctx context.Context, id string) (string, error) {
 	if d.lookupHangs {
-		<-ctx.Done()
-
-		return "", context.Cause(ctx)
+		return "", d.deaf()
 	}
 	var (
 		customer, status string
@@ -134,6 +167,9 @@ func (d *desk) lookup(ctx context.Context, id string) (string, error) {
 }
 
 func (d *desk) refund(ctx context.Context, id string) (string, error) {
+	if d.refundHangs {
+		return "", d.deaf()
+	}
 	res, err := d.db.ExecContext(ctx,
 		`INSERT INTO refunds (order_id, amount_cents) SELECT id, amount_cents FROM orders WHERE id = ?`, id)
 	if err != nil {
@@ -144,6 +180,15 @@ func (d *desk) refund(ctx context.Context, id string) (string, error) {
 	}
 
 	return "Refunded order " + id + ".", nil
+}
+
+// status asks the bank.
+func (d *desk) status(context.Context, string) (string, error) {
+	if d.asked.Add(1) <= patience {
+		return "The refund is on its way.", nil
+	}
+
+	return "The refund has " + arrived + ".", nil
 }
 
 func (d *desk) notify(_ context.Context, id string) (string, error) {

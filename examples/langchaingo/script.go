@@ -38,6 +38,15 @@ func notifyScript(r misbehave.Request) misbehave.Reply {
 	return call("notify_customer", order+strings.Repeat(" ", n)+"again "+strconv.Itoa(n))
 }
 
+// waitScript asks for the state of a refund until it is there.
+func waitScript(r misbehave.Request) misbehave.Reply {
+	if results := r.Results(); len(results) > 0 && strings.Contains(results[len(results)-1].Text, arrived) {
+		return misbehave.Reply{Text: "The money has arrived."}
+	}
+
+	return call("refund_status", order)
+}
+
 // loopScript is a textual agent that asks the same question for ever.
 func loopScript(misbehave.Request) misbehave.Reply {
 	return misbehave.Reply{Text: "I should look at the order.\nAction: lookup_order\nAction Input: " + order}

@@ -28,7 +28,10 @@ import (
 	"github.com/interlock-go/interlock/watchdog"
 )
 
-const stallTimeout = 300 * time.Millisecond
+const (
+	stallTimeout = 300 * time.Millisecond
+	grace        = 50 * time.Millisecond
+)
 
 // refunds is the workflow of the desk, agentLabel its agent's name in telemetry.
 func refunds() ident.WorkflowID {
@@ -128,6 +131,7 @@ func (s *stack) openTelemetry() (*otelx.Telemetry, error) {
 		Agents: []ident.Label{agentLabel()},
 		Tools: []ident.Label{
 			ident.MustLabel("lookup_order"), ident.MustLabel("issue_refund"), ident.MustLabel("notify_customer"),
+			ident.MustLabel("refund_status"),
 		},
 		Candidates: []otelx.Candidate{
 			{Label: ident.MustLabel("primary"), Provider: ident.MustLabel("openai"), Model: ident.MustModelLabel("gpt-4o")},

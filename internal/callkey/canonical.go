@@ -216,6 +216,48 @@ func (w *scratch) emitNumber(raw string) {
 	}
 }
 
+// maxPlain is the longest plain decimal that is made of a number.
+const maxPlain = 32
+
+// appendPlain appends a number without an exponent and without zeros at the end
+// of a fraction: 7 for 7.0, 70e-1 and 0.7e1. It appends nothing if that is too
+// long.
+func appendPlain(dst []byte, raw string) []byte {
+	if raw[0] != '-' && strings.IndexByte(raw, '.') < 0 && strings.IndexByte(raw, 'e') < 0 && strings.IndexByte(raw, 'E') < 0 {
+		return append(dst, raw...) // as most
+	}
+	mantissa, exponent, ok := splitNumber(raw)
+	negative := ok && mantissa[0] == '-'
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	if !ok || len(whole)+len(fraction) > maxPlain || exponent > maxPlain || exponent < -maxPlain {
+		return dst
+	}
+	point := len(whole) + int(exponent) // digits before it
+	var b [4 * maxPlain]byte
+	digits := append(b[:0], "00000000000000000000000000000000"[:max(0, 1-point)]...)
+	digits = append(append(digits, whole...), fraction...)
+	point = max(1, point)
+	for len(digits) < point {
+		digits = append(digits, '0')
+	}
+	from, end := 0, len(digits)
+	for from+1 < point && digits[from] == '0' {
+		from++
+	}
+	for end > point && digits[end-1] == '0' {
+		end--
+	}
+	if negative && (end > point || point-from > 1 || digits[from] != '0') {
+		dst = append(dst, '-')
+	}
+	dst = append(dst, digits[from:point]...)
+	if end > point {
+		dst = append(append(dst, '.'), digits[point:end]...)
+	}
+
+	return dst
+}
+
 func splitNumber(raw string) (mantissa string, exponent int64, ok bool) {
 	i := strings.IndexAny(raw, "eE")
 	if i < 0 {

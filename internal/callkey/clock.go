@@ -182,7 +182,7 @@ var (
 // nameAt returns the length of the name at the beginning of s, in full or its
 // first three letters, with a capital letter at least at its beginning.
 func nameAt(s []byte, names []string) int {
-	if len(s) < 3 {
+	if len(s) < 3 || s[0] < 'A' || s[0] > 'W' {
 		return 0
 	}
 	for _, name := range names {

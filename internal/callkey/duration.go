@@ -88,7 +88,18 @@ var unitNames = [...]string{ //nolint:gochecknoglobals // compiled table, a long
 // unitAt returns the length of the unit at i that a word or a digit's beginning
 // ends, or 0.
 func unitAt(s []byte, i int) int {
+	if i >= len(s) {
+		return 0
+	}
+	switch s[i] {
+	case 'n', 'u', 'm', 's', 'h', 'd', 'w', 0xc2, 0xce: // the last two begin µ and μ
+	default:
+		return 0
+	}
 	for _, name := range unitNames {
+		if name[0] != s[i] {
+			continue
+		}
 		end := i + len(name)
 		if end > len(s) || string(s[i:end]) != name { // the conversion does not allocate
 			continue

@@ -4,9 +4,11 @@ package callkey
 func (k Keyer) CleanLine(input, line string) string {
 	w := k.s.scratch()
 	defer k.s.release(w)
-	w.collectValues(input)
+	w.collectValues(input, minValue)
 
-	return string(w.cleanLine(line))
+	clean, _ := w.cleanLine(line)
+
+	return string(clean)
 }
 
 // IsJSON reports whether arguments are compared as JSON.
@@ -16,3 +18,6 @@ func (k Keyer) IsJSON(input string) bool {
 
 	return w.parse(input)
 }
+
+// Plain is a number without exponent and without zeros at the end.
+func Plain(raw string) string { return string(appendPlain(nil, raw)) }

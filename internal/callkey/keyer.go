@@ -3,6 +3,7 @@ package callkey
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"hash"
 	"io"
@@ -97,6 +98,10 @@ const keySize = 16
 // digest's key is secret, collisions cannot be searched for.
 type Key struct{ b [keySize]byte }
 
+// Bits returns half of the digest, for tables that hold many keys. It is as
+// secret as the key: it stays in memory.
+func (k Key) Bits() uint64 { return binary.LittleEndian.Uint64(k.b[:]) }
+
 // Format redacts for every verb and flag.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "callkey.Key(redacted)") }
 
@@ -189,6 +194,12 @@ func (w *scratch) writeString(s string) {
 }
 
 func (w *scratch) writeUint(n uint64) {
+	if len(w.buf)-w.n >= 8 {
+		binary.LittleEndian.PutUint64(w.buf[w.n:], n)
+		w.n += 8
+
+		return
+	}
 	for range 8 {
 		w.writeByte(byte(n))
 		n >>= 8

@@ -27,10 +27,13 @@ const MaxResult = 256 << 10
 //     (10.0.0.7:53122, [fe80::1]:53122), but not one without;
 //   - durations with units: 12ms, 1.5s, 1h2m3s, 5m, 2d, 3 ms, 12 seconds, 2
 //     hours, 3 days, 2 weeks; m, h and d without a space only;
+//   - of names below /tmp/, words of 4…32 letters and digits that look random:
+//     upper case, lower case and a digit, or six digits, or tmp in front;
 //   - the call's own argument values where they stand as whole words: strings
-//     of 3…512 bytes in one line, and numbers as they are spelled, at most 16
-//     values and 4 KiB; arguments that are not JSON are one value. Each value
-//     has its own mark, so that 1 and 2 do not become one where both were given;
+//     of 3…512 bytes in one line, and numbers as they are spelled or as plain
+//     decimals (7 for 7.0), at most 16 values and 4 KiB; arguments that are not
+//     JSON are one value. Each value has its own mark, so that 1 and 2 do not
+//     become one where both were given;
 //   - the order of lines, empty lines, and the amount of white space.
 //
 // Plain numbers stay, of any length: counts, line numbers, measured values and
@@ -38,14 +41,59 @@ const MaxResult = 256 << 10
 // whose unit is in a name beside them ("elapsed_ms": 7), and identifiers in
 // other alphabets.
 func (k Keyer) Result(input, output string) Key {
+	without, _ := k.Results(input, output)
+
+	return without
+}
+
+// Results returns the signature without the call's own argument values, and
+// the one of the answer as it stands: equal answers to different calls have
+// that in common also where their arguments, small numbers say, occur in them by
+// chance. The second one is found by the way.
+func (k Keyer) Results(input, output string) (without, plain Key) {
+	return k.results(input, output, false)
+}
+
+// Failure is Results for the text of an error. In it the single words of the
+// arguments are left out too, those of 3…512 bytes: no such column: a, and no
+// such column: b, say one thing.
+func (k Keyer) Failure(input, text string) (without, plain Key) { return k.results(input, text, true) }
+
+func (k Keyer) results(input, output string, words bool) (without, plain Key) {
 	s := k.secret()
 	w := s.scratch()
 	defer s.release(w)
-	w.collectValues(input)
-	var all lineSet
+	w.collectValues(input, minValue)
+	if words {
+		w.collectWords()
+	}
+	var lines lineSets
 	head, tail := split(output)
-	w.addLines(s, &all, head)
-	w.addLines(s, &all, tail)
+	w.addLines(s, &lines, head)
+	w.addLines(s, &lines, tail)
+	without = w.signature(s, &lines.without)
+	if !lines.differ {
+		return without, without
+	}
+
+	return without, w.signature(s, &lines.plain)
+}
+
+// lineSets are the lines of a result without argument values, and as they
+// stand.
+type lineSets struct {
+	without, plain lineSet
+	differ         bool
+}
+
+func (w *scratch) signature(s *secret, all *lineSet) Key {
+	if all.count == 1 { // as most results: what was digested says it all
+		var k Key
+		binary.LittleEndian.PutUint64(k.b[:], all.sum[0])
+		binary.LittleEndian.PutUint64(k.b[8:], all.sum[1])
+
+		return k
+	}
 	w.begin(s, domainResult)
 	for _, word := range all.sum {
 		w.writeUint(word)
@@ -63,26 +111,58 @@ func split(text string) (head, tail string) {
 	return text[:MaxResult/2], text[len(text)-MaxResult/2:]
 }
 
-func (w *scratch) addLines(s *secret, all *lineSet, text string) {
+func (w *scratch) addLines(s *secret, lines *lineSets, text string) {
 	for len(text) > 0 {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
-		if clean := w.cleanLine(line); len(clean) > 0 {
-			w.begin(s, domainLine)
-			w.writeUint(uint64(len(clean)))
-			w.writeBytes(clean)
-			all.add(w.end())
+		clean, replaced := w.cleanLine(line)
+		digest, ok := w.lineDigest(s, clean)
+		if ok {
+			lines.without.add(digest)
+		}
+		if replaced {
+			lines.differ = true
+			w.line = append(w.line[:0], line...)
+			w.clean = appendStable(w.clean[:0], w.line)
+			digest, ok = w.lineDigest(s, w.clean)
+		}
+		if ok {
+			lines.plain.add(digest)
 		}
 	}
 }
 
-// cleanLine returns line without argument values, volatile words and extra
-// white space. The result is valid until the next call.
-func (w *scratch) cleanLine(line string) []byte {
-	w.line = w.values.appendWithout(w.line[:0], line)
-	w.clean = appendStable(w.clean[:0], w.line)
+func (w *scratch) lineDigest(s *secret, clean []byte) (digest [sha256.Size]byte, ok bool) {
+	if len(clean) == 0 {
+		return digest, false
+	}
+	w.begin(s, domainLine)
+	w.writeUint(uint64(len(clean)))
+	w.writeBytes(clean)
 
-	return w.clean
+	return w.end(), true
+}
+
+// cleanLine returns line without argument values, volatile words and extra
+// white space, and whether there were such values. Numbers are looked for in
+// what is left: 12 is not a part of 10:12. The result is valid until the next
+// call.
+func (w *scratch) cleanLine(line string) (clean []byte, replaced bool) {
+	v := &w.values
+	w.line = append(w.line[:0], line...)
+	if v.words > 0 {
+		w.clean, replaced = v.appendWithout(w.clean[:0], w.line, false)
+		w.line, w.clean = w.clean, w.line
+	}
+	w.clean = appendStable(w.clean[:0], w.line)
+	if v.count > v.words {
+		var numbers bool
+		w.line, numbers = v.appendWithout(w.line[:0], w.clean, true)
+		w.line, w.clean = w.clean, w.line
+		replaced = replaced || numbers
+	}
+
+	return w.clean, replaced
 }
 
 func (w *scratch) writeBytes(b []byte) {

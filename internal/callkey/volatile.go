@@ -1,5 +1,7 @@
 package callkey
 
+import "bytes"
+
 // appendStable appends line with a mark in place of each volatile word; see
 // [Keyer.Result] for the list. line is changed: white space is collapsed in it
 // first. Each position is looked at a bounded number of times.
@@ -34,10 +36,41 @@ func appendStable(dst, line []byte) []byte {
 		for i < len(line) && isWord(line[i]) {
 			i++
 		}
+		if temporary(dst, line[from:i]) {
+			dst, prev = append(dst, markVolatile), markVolatile
+
+			continue
+		}
 		dst, prev = append(dst, line[from:i]...), line[i-1]
 	}
 
 	return dst
+}
+
+// temporary reports whether word, which stands behind dst, is the random part of
+// the name of a temporary file.
+func temporary(dst, word []byte) bool {
+	const shortest, longest, counter = 4, 32, 6
+	if len(word) < shortest || len(word) > longest {
+		return false
+	}
+	var upper, lower, digits int
+	for _, c := range word {
+		switch {
+		case isDigit(c):
+			digits++
+		case c < 'a':
+			upper++
+		default:
+			lower++
+		}
+	}
+	random := digits > 0 && upper > 0 && lower > 0 || digits >= counter || len(word) > shortest && bytes.HasPrefix(word, []byte("tmp"))
+	if !random {
+		return false
+	}
+
+	return bytes.Contains(dst[bytes.LastIndexByte(dst, ' ')+1:], []byte("/tmp/"))
 }
 
 // collapseSpace leaves one space between words and none at the ends, in place.
@@ -61,6 +94,9 @@ func collapseSpace(line []byte) []byte {
 // word whose left neighbour is prev; 0 if there is none.
 func volatileAt(s []byte, prev byte) int {
 	if isDigit(s[0]) {
+		if plainNumber(s) {
+			return 0
+		}
 		for _, form := range [...]func([]byte, byte) int{
 			dateTime, clock, addressIPv4, pointer, uuid, longHex, duration,
 		} {
@@ -70,6 +106,9 @@ func volatileAt(s []byte, prev byte) int {
 		}
 
 		return 0
+	}
+	if c := s[0]; !isHex(c) && c|lowerCase != 't' && (c < 'A' || c > 'Z') {
+		return 0 // as most words
 	}
 	if n := namedDate(s); n > 0 {
 		return n
@@ -84,6 +123,26 @@ func volatileAt(s []byte, prev byte) int {
 	}
 
 	return longHex(s, prev)
+}
+
+// plainNumber reports whether the digits at the beginning of s stand alone, so
+// that they can be no volatile form: most numbers do.
+func plainNumber(s []byte) bool {
+	n := 1
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n == len(s) {
+		return true
+	}
+	switch c := s[n]; c {
+	case '-', '/', '.', ':', ',':
+		return false
+	case ' ': // a unit or a month may follow
+		return n+1 == len(s) || !isWord(s[n+1]) || isDigit(s[n+1])
+	default:
+		return !isWord(c)
+	}
 }
 
 // ends reports whether a word may end at n.
