@@ -191,6 +191,17 @@ func (d *disk) open(tb testing.TB) *admission.SQLiteStore {
 	return s
 }
 
+func (d *disk) checker(tb testing.TB) *admission.SQLiteStore {
+	tb.Helper()
+	s, err := admission.OpenChecker(tb.Context(), d.cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+
+	return s
+}
+
 func (d *disk) controller(tb testing.TB) *admission.Controller {
 	tb.Helper()
 

@@ -29,6 +29,7 @@ import (
 // is disabled or initialized.
 type view struct {
 	head      Head
+	first     ident.Digest // of receipt 1
 	global    State
 	workflows map[ident.WorkflowID]State // own states: Enabled or Stopped
 }
@@ -77,6 +78,9 @@ func (v *view) apply(r Receipt) bool {
 		return false
 	}
 	v.head = Head{Generation: r.Generation, Digest: r.Digest()}
+	if r.Generation == 1 {
+		v.first = v.head.Digest
+	}
 	if !r.Scope.IsGlobal() {
 		if v.workflows == nil {
 			v.workflows = make(map[ident.WorkflowID]State)
@@ -94,5 +98,5 @@ func (v *view) apply(r Receipt) bool {
 }
 
 func (v *view) clone() *view {
-	return &view{head: v.head, global: v.global, workflows: maps.Clone(v.workflows)}
+	return &view{head: v.head, first: v.first, global: v.global, workflows: maps.Clone(v.workflows)}
 }

@@ -220,7 +220,7 @@ func TestTampering(t *testing.T) {
 			t.Parallel()
 			d, running, p := tampered(t)
 			tc.do(d)
-			checker := newController(t, must(admission.OpenChecker(t.Context(), d.cfg)))
+			checker := newController(t, d.checker(t))
 			for who, s := range map[string]struct {
 				c     *admission.Controller
 				known uint64
@@ -372,7 +372,7 @@ func TestChecker(t *testing.T) {
 	t.Parallel()
 	d := newStore(t)
 	enable(t, d.controller(t), global)
-	s := must(admission.OpenChecker(t.Context(), d.cfg))
+	s := d.checker(t)
 	c := newController(t, s)
 	if err := c.Check(t.Context(), preview(t, c, refunds)); err != nil {
 		t.Error(err)
@@ -431,7 +431,7 @@ func TestHotJournal(t *testing.T) {
 	copyFile(d.cfg.Ledger, dead.cfg.Ledger)
 	copyFile(d.cfg.Ledger+"-journal", dead.cfg.Ledger+"-journal")
 	copyFile(d.cfg.Anchor, dead.cfg.Anchor)
-	checker := newController(t, must(admission.OpenChecker(t.Context(), dead.cfg)))
+	checker := newController(t, dead.checker(t))
 	if st := checker.Status(t.Context(), global); !errors.Is(st.Reason, admission.ErrUntrustedState) || st.Generation != 2 {
 		t.Errorf("%+v", st)
 	}
