@@ -88,7 +88,7 @@ func TestStopThenCheck(t *testing.T) {
 		}
 		for _, a := range agents {
 			// Without this the test would not notice a check that always refuses.
-			if p, c := a.do(t, "preview", workflow), a.do(t, "check", workflow); p.Code != "ok" || c.Code != "ok" {
+			if p, c := a.again(t, "preview", workflow), a.again(t, "check", workflow); p.Code != "ok" || c.Code != "ok" {
 				t.Fatalf("round %d: %q and %q although enabled", round, p.Code, c.Code)
 			}
 			admitted++
@@ -109,13 +109,13 @@ func TestStopThenCheck(t *testing.T) {
 			d = disturbances[round/4%len(disturbances)]
 			if d.seen {
 				for _, a := range agents {
-					a.do(t, "check", workflow)
+					a.again(t, "check", workflow)
 				}
 			}
 			d.do(dir, open, head)
 		}
 		for _, a := range agents {
-			if r := a.do(t, "check", workflow); r.Code != d.want || r.Admitted > stopped {
+			if r := a.again(t, "check", workflow); r.Code != d.want || r.Admitted > stopped {
 				misses++
 				t.Errorf("round %d, %s: %q, want %q; a check that began %d ns after the stop was admitted",
 					round, d.name, r.Code, d.want, max(0, r.Admitted-stopped))
@@ -124,7 +124,7 @@ func TestStopThenCheck(t *testing.T) {
 		if disturbed { // and back: the state is what it was, not what it was before
 			head.replace(dir, 0, 1)
 			for _, a := range agents {
-				if r := a.do(t, "check", workflow); r.Code != "admission_stopped" {
+				if r := a.again(t, "check", workflow); r.Code != "admission_stopped" {
 					misses++
 					t.Errorf("round %d, after %s: %q", round, d.name, r.Code)
 				}
@@ -132,4 +132,17 @@ func TestStopThenCheck(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds in 3 processes, %d checks admitted between, %d misses", rounds, admitted, misses)
+}
+
+// again does what is not refused because others verified for longer than it
+// waits: on a busy machine that happens, and it says nothing.
+func (p *process) again(tb testing.TB, op, workflow string) (r report) {
+	tb.Helper()
+	for range 100 {
+		if r = p.do(tb, op, workflow); r.Code != "store_busy" {
+			break
+		}
+	}
+
+	return r
 }
