@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -151,8 +152,26 @@ func newController(tb testing.TB, s admission.Store, o ...middleware.Observer) *
 
 // disk is a SQLite store in a folder of its own.
 type disk struct {
-	cfg admission.StoreConfig
-	dir string
+	cfg      admission.StoreConfig
+	dir      string
+	versions bool // changes are detected as on systems other than Linux
+}
+
+// eachDetector runs a test with both ways to detect a change.
+func eachDetector(t *testing.T, f func(t *testing.T, newStore func(tb testing.TB) *disk)) {
+	t.Helper()
+	for name, versions := range map[string]bool{"headers": false, "data_version": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, func(tb testing.TB) *disk {
+				tb.Helper()
+				d := newStore(tb)
+				d.versions = versions
+
+				return d
+			})
+		})
+	}
 }
 
 func newDisk(tb testing.TB) *disk {
@@ -182,24 +201,64 @@ func newStore(tb testing.TB) *disk {
 
 func (d *disk) open(tb testing.TB) *admission.SQLiteStore {
 	tb.Helper()
-	s, err := admission.OpenStore(tb.Context(), d.cfg)
+
+	return d.openAs(tb, admission.OpenStore)
+}
+
+func (d *disk) checker(tb testing.TB) *admission.SQLiteStore {
+	tb.Helper()
+
+	return d.openAs(tb, admission.OpenChecker)
+}
+
+func (d *disk) openAs(
+	tb testing.TB, open func(context.Context, admission.StoreConfig) (*admission.SQLiteStore, error),
+) *admission.SQLiteStore {
+	tb.Helper()
+	s, err := open(tb.Context(), d.cfg)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if d.versions {
+		admission.UseDataVersion(s)
 	}
 	tb.Cleanup(func() { _ = s.Close() })
 
 	return s
 }
 
-func (d *disk) checker(tb testing.TB) *admission.SQLiteStore {
+// fill writes receipts up to a generation in one transaction for each file: all
+// is enabled at generation 2, and then billing again and again.
+func (d *disk) fill(tb testing.TB, generation uint64) {
 	tb.Helper()
-	s, err := admission.OpenChecker(tb.Context(), d.cfg)
-	if err != nil {
-		tb.Fatal(err)
+	s := d.open(tb)
+	defer s.Close()
+	head := must(s.Head(tb.Context()))
+	db := must(sql.Open("sqlite", d.cfg.Ledger))
+	defer db.Close()
+	tx := must(db.Begin())
+	insert := must(tx.Prepare("INSERT INTO receipts VALUES(?, ?)"))
+	for head.Generation < generation {
+		r := admission.Receipt{
+			Generation: head.Generation + 1, Previous: head.Digest, Scope: global, State: admission.Enabled,
+			Role: admission.Operator, Reason: admission.ExplicitEnable, Time: at().Unix(),
+		}
+		if r.Generation > 2 {
+			r.Scope = admission.Workflow(billing)
+		}
+		r = must(d.cfg.Key.Sign(r))
+		must(insert.Exec(r.Generation, string(r.Document())))
+		head = admission.Head{Generation: r.Generation, Digest: r.Digest()}
 	}
-	tb.Cleanup(func() { _ = s.Close() })
+	try(insert.Close())
+	try(tx.Commit())
+	raw(d.cfg.Anchor, anchorUpdate(head))
+}
 
-	return s
+// anchorUpdate is what moves an anchor that is signed with the key of a disk.
+func anchorUpdate(h admission.Head) string {
+	return fmt.Sprintf("UPDATE head SET generation = %d, digest = '%s', signature = 'hmac-sha256:%s'",
+		h.Generation, h.Digest, hmacHex('k', fmt.Appendf(nil, "interlock.effect_admission.anchor.v1\n%d\n%s", h.Generation, h.Digest)))
 }
 
 func (d *disk) controller(tb testing.TB) *admission.Controller {

@@ -350,8 +350,7 @@ func TestSignedButInvalid(t *testing.T) {
 			}
 			r = must(d.cfg.Key.Sign(r))
 			raw(d.cfg.Ledger, fmt.Sprintf("INSERT INTO receipts VALUES(%d, '%s')", r.Generation, r.Document()))
-			raw(d.cfg.Anchor, fmt.Sprintf("UPDATE head SET generation = %d, digest = '%s', signature = 'hmac-sha256:%s'",
-				r.Generation, r.Digest(), hmacHex('k', fmt.Appendf(nil, "interlock.effect_admission.anchor.v1\n%d\n%s", r.Generation, r.Digest()))))
+			raw(d.cfg.Anchor, anchorUpdate(admission.Head{Generation: r.Generation, Digest: r.Digest()}))
 			got := c.Status(t.Context(), global)
 			if change == nil {
 				if got.State != admission.Enabled || got.Generation != 3 {
