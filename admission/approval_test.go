@@ -233,12 +233,16 @@ func TestApproverSaysNo(t *testing.T) {
 		approver admission.Approver
 		want     error
 	}{
-		"an error":            {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { return errors.New(content) }), admission.ErrApprovalRefused},
-		"a panic":             {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { panic(content) }), admission.ErrApprovalRefused},
-		"nobody decided":      {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { return admission.ErrApprovalRequired }), admission.ErrApprovalRequired},
-		"a panic with a code": {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { panic(admission.ErrApprovalRequired) }), admission.ErrApprovalRefused},
-		"a nil function":      {admission.ApproverFunc(nil), admission.ErrApprovalRefused},
-		"a nil approver":      {(*admission.MemoryApprover)(nil), admission.ErrApprovalRequired},
+		"an error": {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { return errors.New(content) }), admission.ErrApprovalRefused},
+		"a panic":  {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { panic(content) }), admission.ErrApprovalRefused},
+		"nobody decided": {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error {
+			return admission.ErrApprovalRequired
+		}), admission.ErrApprovalRequired},
+		"a panic with a code": {admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error {
+			panic(admission.ErrApprovalRequired)
+		}), admission.ErrApprovalRefused},
+		"a nil function": {admission.ApproverFunc(nil), admission.ErrApprovalRefused},
+		"a nil approver": {(*admission.MemoryApprover)(nil), admission.ErrApprovalRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -345,14 +349,18 @@ func TestApprovalLayerMissing(t *testing.T) {
 	t.Parallel()
 	r := needsApproval(t, admission.ApproverFunc(yes))
 	tool := must(middleware.NewTool(middleware.ToolConfig{Name: "refund", Chain: r.c.Gate().Tool()},
-		func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return &middleware.ToolResult{}, nil }))
+		func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) {
+			return &middleware.ToolResult{}, nil
+		}))
 	_, err := tool.Do(r.ctx, "", "")
 	wantErr(t, err, admission.ErrApprovalRequired)
 	_, err = admission.Dispatch(r.ctx, r.c, r.run.CurrentPreview(), func(context.Context) (int, error) { return 1, nil })
 	wantErr(t, err, admission.ErrApprovalRequired)
 	// The other way round the layers are in a wrong order.
 	tool = must(middleware.NewTool(middleware.ToolConfig{Name: "refund", Chain: middleware.Chain(r.c.Gate().Tool(), r.c.Approvals().Tool())},
-		func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return &middleware.ToolResult{}, nil }))
+		func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) {
+			return &middleware.ToolResult{}, nil
+		}))
 	_, err = tool.Do(r.ctx, "", "")
 	wantErr(t, err, admission.ErrApprovalRequired)
 }
@@ -389,7 +397,9 @@ func TestApprovalsConformance(t *testing.T) {
 		Run: func(*testing.T) middleware.RunConfig { return middleware.RunConfig{Previewer: c} },
 	}
 	t.Run("alone", func(t *testing.T) { t.Parallel(); conformance.Tool(t, suite) })
-	suite.New = func(*testing.T) middleware.ToolMiddleware { return middleware.Chain(c.Approvals().Tool(), c.Gate().Tool()) }
+	suite.New = func(*testing.T) middleware.ToolMiddleware {
+		return middleware.Chain(c.Approvals().Tool(), c.Gate().Tool())
+	}
 	t.Run("with the gate", func(t *testing.T) { t.Parallel(); conformance.Tool(t, suite) })
 }
 
