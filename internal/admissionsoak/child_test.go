@@ -127,6 +127,15 @@ func child(role, dir string) {
 		agent(must(admission.OpenStore(context.Background(), config(dir))))
 	case "checker":
 		agent(must(admission.OpenChecker(context.Background(), config(dir))))
+	case "agent after another database":
+		db := must(sql.Open("sqlite", filepath.Join(dir, "another.db")))
+		_ = must(db.Exec("CREATE TABLE IF NOT EXISTS t(x)"))
+		agent(must(admission.OpenStore(context.Background(), config(dir))))
+	case "agent that closes":
+		s := must(admission.OpenStore(context.Background(), config(dir)))
+		go openAndClose(config(dir).Ledger)
+		go openAndClose(config(dir).Anchor)
+		agent(s)
 	case "writer":
 		writer(dir)
 	case "reader":
@@ -226,6 +235,16 @@ func agent(s admission.Store) {
 			continue
 		}
 		try(out.Encode(a.do(o)))
+	}
+}
+
+// openAndClose does what drops every POSIX lock that a process has on a file.
+func openAndClose(path string) {
+	for {
+		if f, err := os.Open(path); err == nil {
+			_ = f.Close()
+		}
+		time.Sleep(10 * time.Microsecond)
 	}
 }
 
