@@ -73,11 +73,14 @@ func (v *view) permit(scope Scope, to State, why TransitionReason) middleware.Re
 // apply folds r into v and reports whether r is the receipt that may follow:
 // the next generation, linked to the head, a transition that is allowed here.
 // The signature is the caller's business. On false v is unchanged.
-func (v *view) apply(r Receipt) bool {
+func (v *view) apply(r Receipt) bool { return v.fold(r, r.Digest()) }
+
+// fold is apply for a caller that has the digest of r already.
+func (v *view) fold(r Receipt, digest ident.Digest) bool {
 	if r.Generation != v.head.Generation+1 || r.Previous != v.head.Digest || v.permit(r.Scope, r.State, r.Reason) != 0 {
 		return false
 	}
-	v.head = Head{Generation: r.Generation, Digest: r.Digest()}
+	v.head = Head{Generation: r.Generation, Digest: digest}
 	if r.Generation == 1 {
 		v.first = v.head.Digest
 	}

@@ -283,7 +283,7 @@ func (s *SQLiteStore) readPage(ctx context.Context, after uint64, limit int) (pa
 	err = retry(ctx, &wait, func() error {
 		return snap.session.conn.reading(ctx, func() error {
 			page = page[:0]
-			_, err := s.receipts(ctx, snap.session.conn, after, limit, func(r Receipt) (bool, error) {
+			_, err := s.receipts(ctx, snap.session.conn, after, limit, func(r Receipt, _ ident.Digest) (bool, error) {
 				page = append(page, r)
 
 				return time.Since(began) < batchTime, nil

@@ -54,37 +54,38 @@ func (k *conn) checkSchema(ctx context.Context, schema, table, text string) erro
 }
 
 // receipts gives the receipts after a generation to yield, one by one, their
-// form and signature verified. A document that is too large is never loaded. It
-// returns how many there were.
-func (s *SQLiteStore) receipts(ctx context.Context, k *conn, after uint64, limit int, yield func(Receipt) (bool, error)) (int, error) {
-	rows, err := k.query(ctx, `SELECT generation, typeof(document), `+
-		`CASE WHEN octet_length(document) <= ? THEN CAST(document AS BLOB) END `+
+// form and signature verified, with their digests, until it wants no more. A
+// document that is too large or no text is never loaded. It returns how many
+// there were.
+func (s *SQLiteStore) receipts(
+	ctx context.Context, k *conn, after uint64, limit int, yield func(Receipt, ident.Digest) (bool, error),
+) (n int, err error) {
+	rows, err := k.query(ctx, `SELECT generation, `+
+		`CASE WHEN typeof(document) = 'text' AND octet_length(document) <= ? THEN CAST(document AS BLOB) END `+
 		`FROM main.receipts WHERE generation > ? ORDER BY generation LIMIT ?`, maxReceipt, int64(min(after, maxGeneration)), limit)
 	if err != nil {
 		return 0, err
 	}
 	defer rows.Close()
 	sign := newSigner(s.key)
-	n := 0
 	for rows.Next() {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
 		var generation uint64
-		var kind string
 		var document sql.RawBytes
-		if err := rows.Scan(&generation, &kind, &document); err != nil {
+		if err := rows.Scan(&generation, &document); err != nil {
 			return n, err
 		}
 		r, ok := parseReceipt(string(document))
-		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || r.Generation != generation {
+		if !ok || !r.valid() || r.Generation != generation || !sign.canonical(r, document) {
 			return n, errReceipt
 		}
 		if !sign.verify(r) {
 			return n, errSignature
 		}
 		n++
-		if more, err := yield(r); err != nil || !more {
+		if more, err := yield(r, ident.DigestOf(document)); err != nil || !more {
 			return n, err
 		}
 	}

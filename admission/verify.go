@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/interlock-go/interlock/ident"
 )
 
 // No reader of ours holds its locks for longer than one batch: a commit has to
@@ -115,8 +117,8 @@ func (s *SQLiteStore) follow(ctx context.Context, k *conn, snap *snapshot) (*sna
 		return nil, errFull
 	}
 	v := snap.view.clone()
-	if _, err := s.receipts(ctx, k, v.head.Generation, batchRows, func(r Receipt) (bool, error) {
-		return true, s.apply(v, r, mark)
+	if _, err := s.receipts(ctx, k, v.head.Generation, batchRows, func(r Receipt, digest ident.Digest) (bool, error) {
+		return true, s.apply(v, r, digest, mark)
 	}); err != nil {
 		return nil, err
 	}
@@ -134,8 +136,8 @@ func (s *SQLiteStore) follow(ctx context.Context, k *conn, snap *snapshot) (*sna
 
 // apply folds a receipt into v. On the way up v has to pass through what was
 // seen before.
-func (s *SQLiteStore) apply(v *view, r Receipt, mark Head) error {
-	if !v.apply(r) {
+func (s *SQLiteStore) apply(v *view, r Receipt, digest ident.Digest, mark Head) error {
+	if !v.fold(r, digest) {
 		return errReceipt
 	}
 	if v.head.Generation == 1 && !s.pin.IsZero() && v.head.Digest != s.pin {
@@ -239,8 +241,8 @@ func (p *pass) batch(ctx context.Context) error {
 		return errMoved
 	}
 	began := time.Now()
-	n, err := p.s.receipts(ctx, k, p.view.head.Generation, batchRows, func(r Receipt) (bool, error) {
-		err := p.s.apply(p.view, r, p.mark)
+	n, err := p.s.receipts(ctx, k, p.view.head.Generation, batchRows, func(r Receipt, digest ident.Digest) (bool, error) {
+		err := p.s.apply(p.view, r, digest, p.mark)
 
 		return time.Since(began) < batchTime, err
 	})
