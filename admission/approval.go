@@ -16,6 +16,7 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
+// What errors.Is finds in what is refused for want of an approval.
 var (
 	// ErrApprovalRequired: nobody has approved this call as it is now.
 	ErrApprovalRequired error = middleware.ReasonApprovalRequired

@@ -608,7 +608,7 @@ func ExampleMemoryApprover() {
 	approver, err := admission.NewMemoryApprover(admission.MemoryApproverConfig{
 		Ask: func(_ context.Context, call *middleware.ToolCall, ticket string) {
 			fmt.Println("a human is shown:", call.Label(), call.Input()) // and gives the ticket back with the answer
-			go approve(ticket)
+			go func() { _ = approve(ticket) }()
 		},
 	})
 	if err != nil {

@@ -193,7 +193,10 @@ func (a *actor) check(ctx context.Context, p middleware.Preview) string {
 	start := now()
 	err := a.c.Check(ctx, p)
 	if err == nil {
-		for last := a.admitted.Load(); start > last && !a.admitted.CompareAndSwap(last, start); last = a.admitted.Load() {
+		for last := a.admitted.Load(); start > last; last = a.admitted.Load() {
+			if a.admitted.CompareAndSwap(last, start) {
+				break
+			}
 		}
 	}
 

@@ -56,7 +56,7 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) error
 	if args == nil {
 		args = []string{} // nil makes cobra read os.Args
 	}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(a.stdout)

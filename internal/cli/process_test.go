@@ -101,7 +101,7 @@ func openPlace(t *testing.T) place {
 		if info, err := os.Stat(dir); err != nil || info.Mode()&os.ModeSticky != 0 || dir == filepath.Clean(os.TempDir()) {
 			break
 		}
-		must(t, os.Chmod(dir, 0o755)) //nolint:gosec // that is the point
+		must(t, os.Chmod(dir, 0o755))
 	}
 
 	return p
@@ -155,7 +155,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	run(t, p.env(), "keygen").want(t, 0, "ok")
 	run(t, p.env(), "resume", "--initialize").want(t, 0, "admission_enabled")
 	give(t, p.key, p.state, p.anchor)
-	must(t, os.Chmod(p.dir, 0o555)) //nolint:gosec // that is the point
+	must(t, os.Chmod(p.dir, 0o555))
 	t.Cleanup(func() { _ = os.Chmod(p.dir, 0o700) })
 	before := contents(t, p.dir)
 	for _, tc := range [][3]string{

@@ -33,7 +33,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Verify the whole chain of receipts and both files",
-		Long: "verify reads every receipt of the ledger, and the anchor: form, signature, place, transition, digest of the one before, schema.\n" +
+		Long: "verify reads every receipt of the ledger, and the anchor: form, signature, place, transition, link to the one before, schema.\n" +
 			"What does not hold is untrusted_state, exit 1, with first_bad_generation if a receipt is to blame.\n" +
 			"The key that verifies can also sign: this shows tampering by others, not by whoever holds the key. Ledger and anchor\n" +
 			"that were both restored from one older moment verify; compare the generation with what you know.",
@@ -43,7 +43,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer s.Close() //nolint:errcheck // it never fails
+			defer s.Close()
 			var v admission.Verification
 			err = a.patiently(cmd.Context(), func() error {
 				var err error
@@ -91,7 +91,7 @@ func (a *app) log(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // it never fails
+	defer s.Close()
 	var head admission.Head
 	err = a.patiently(ctx, func() error {
 		var err error
@@ -189,7 +189,7 @@ func (a *app) watch(ctx context.Context, name, scopeText string) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // it never fails
+	defer s.Close()
 	c, err := admission.New(admission.Config{Store: s})
 	if err != nil {
 		return err //nolint:wrapcheck // becomes a code

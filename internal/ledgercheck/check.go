@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"database/sql"
@@ -27,9 +28,9 @@ const (
 var errReceipt = errors.New("not the receipt that may stand here")
 
 // check verifies both files.
-func check(ledger, anchor string, key []byte) (o outcome) {
+func check(ctx context.Context, ledger, anchor string, key []byte) (o outcome) {
 	c := chain{key: key, digest: noDigest, own: map[string]string{}}
-	if err := c.read(ledger); err != nil {
+	if err := c.read(ctx, ledger); err != nil {
 		if errors.Is(err, errReceipt) {
 			o.FirstBad = c.generation + 1
 		}
@@ -38,7 +39,7 @@ func check(ledger, anchor string, key []byte) (o outcome) {
 		return o
 	}
 	o.Generation = c.generation
-	generation, digest, ok := head(anchor, key)
+	generation, digest, ok := head(ctx, anchor, key)
 	switch {
 	case !ok:
 	case generation != c.generation:
@@ -86,17 +87,17 @@ type chain struct {
 	own        map[string]string // state by workflow
 }
 
-func (c *chain) read(path string) error {
+func (c *chain) read(ctx context.Context, path string) error {
 	db, err := open(path)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	var tables int
-	if err := db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables != 1 {
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables != 1 {
 		return errors.Join(err, errors.New("not one table"))
 	}
-	rows, err := db.Query("SELECT generation, document FROM receipts ORDER BY generation")
+	rows, err := db.QueryContext(ctx, "SELECT generation, document FROM receipts ORDER BY generation")
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (c *chain) transition(scope, state, reason, role string) bool {
 }
 
 // head reads an anchor: the last generation, and the digest of its receipt.
-func head(path string, key []byte) (generation int64, digest string, ok bool) {
+func head(ctx context.Context, path string, key []byte) (generation int64, digest string, ok bool) {
 	db, err := open(path)
 	if err != nil {
 		return 0, "", false
@@ -210,8 +211,11 @@ func head(path string, key []byte) (generation int64, digest string, ok bool) {
 	defer db.Close()
 	var rows int
 	var signature string
-	if db.QueryRow("SELECT count(*) FROM head").Scan(&rows) != nil || rows != 1 ||
-		db.QueryRow("SELECT generation, digest, signature FROM head WHERE id = 1").Scan(&generation, &digest, &signature) != nil {
+	if db.QueryRowContext(ctx, "SELECT count(*) FROM head").Scan(&rows) != nil || rows != 1 {
+		return 0, "", false
+	}
+	row := db.QueryRowContext(ctx, "SELECT generation, digest, signature FROM head WHERE id = 1")
+	if row.Scan(&generation, &digest, &signature) != nil {
 		return 0, "", false
 	}
 	message := anchorTag + "\n" + strconv.FormatInt(generation, 10) + "\n" + digest
