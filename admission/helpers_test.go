@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,6 +56,7 @@ type memoryStore struct {
 	key admission.Key
 
 	mu       sync.Mutex
+	closed   bool
 	receipts []admission.Receipt
 	err      error           // of the next Heads
 	proven   admission.Head  // beside err
@@ -84,6 +86,9 @@ func (s *memoryStore) Head(ctx context.Context) (admission.Head, error) {
 	}
 	s.mu.Lock()
 	h, err := s.proven, s.err
+	if s.closed {
+		err = admission.ErrUntrustedState
+	}
 	if err == nil && len(s.receipts) > 0 {
 		last := s.receipts[len(s.receipts)-1]
 		h = admission.Head{Generation: last.Generation, Digest: last.Digest()}
@@ -104,12 +109,15 @@ func (s *memoryStore) Head(ctx context.Context) (admission.Head, error) {
 func (s *memoryStore) Receipts(_ context.Context, after uint64, limit int) ([]admission.Receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := min(int(after), len(s.receipts))
+	if s.closed {
+		return nil, admission.ErrUntrustedState
+	}
+	from := int(min(after, uint64(len(s.receipts))))
 
 	return append([]admission.Receipt(nil), s.receipts[from:min(from+limit, len(s.receipts))]...), nil
 }
 
-func (s *memoryStore) Append(_ context.Context, after admission.Head, e admission.Entry) (admission.Receipt, error) {
+func (s *memoryStore) Append(ctx context.Context, after admission.Head, e admission.Entry) (admission.Receipt, error) {
 	if s.onAppend != nil {
 		if err := s.onAppend(); err != nil {
 			return admission.Receipt{}, err
@@ -118,8 +126,20 @@ func (s *memoryStore) Append(_ context.Context, after admission.Head, e admissio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.receipts[len(s.receipts)-1]
-	if last.Digest() != after.Digest && (s.strict || e.State != admission.Stopped) {
+	recorded := !s.strict && e.State == admission.Stopped && slices.ContainsFunc(s.receipts, func(r admission.Receipt) bool {
+		return r.Generation == after.Generation && r.Digest() == after.Digest
+	})
+	allowed := e.State == admission.Stopped && (e.Reason == admission.EmergencyStop || e.Reason == admission.Maintenance) ||
+		e.State == admission.Enabled && e.Reason == admission.ExplicitEnable
+	switch {
+	case s.closed:
+		return admission.Receipt{}, admission.ErrUntrustedState
+	case ctx.Err() != nil:
+		return admission.Receipt{}, middleware.ReasonCanceled
+	case last.Digest() != after.Digest && !recorded, last.Digest() == after.Digest && last.Generation != after.Generation:
 		return admission.Receipt{}, admission.ErrStaleGeneration
+	case !allowed:
+		return admission.Receipt{}, admission.ErrInvalidTransition
 	}
 	r, err := s.key.Sign(admission.Receipt{
 		Generation: last.Generation + 1, Previous: last.Digest(),
@@ -132,7 +152,11 @@ func (s *memoryStore) Append(_ context.Context, after admission.Head, e admissio
 	return r, err
 }
 
-func (s *memoryStore) Close() error { return nil }
+func (s *memoryStore) Close() error {
+	s.set(func() { s.closed = true })
+
+	return nil
+}
 
 func (s *memoryStore) set(f func()) {
 	s.mu.Lock()
