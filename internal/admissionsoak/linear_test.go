@@ -115,7 +115,7 @@ func model() porcupine.Model {
 // its end.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	histories, processes, each := pick(2, 60), pick(4, 8), pick(40, 120)
+	histories, processes, each := pick(2, 20), pick(4, 8), pick(40, 120)
 	total := map[string]int{}
 	for round := range histories {
 		history := record(t, processes, each, uint64(round))

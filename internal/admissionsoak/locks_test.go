@@ -16,7 +16,7 @@ import (
 // and nothing is lost, recorded twice, or torn apart.
 func TestOtherUsesOfFiles(t *testing.T) {
 	t.Parallel()
-	rounds := pick(20, 1000)
+	rounds := pick(20, 500)
 	for _, role := range []string{"agent after another database", "agent that closes"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()

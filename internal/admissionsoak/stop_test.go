@@ -131,7 +131,7 @@ func stopThenCheck(t *testing.T, rounds int) {
 			head.replace(dir, 0, 1)
 			for _, a := range agents {
 				if r := a.again(t, "check", workflow); r.Code != "admission_stopped" {
-						t.Errorf("round %d, after %s: %q", round, d.name, r.Code)
+					t.Errorf("round %d, after %s: %q", round, d.name, r.Code)
 				}
 			}
 		}
