@@ -16,6 +16,9 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
+// subjectSize is room for what an approval is bound to; names may be longer.
+const subjectSize = 256
+
 // What errors.Is finds in what is refused for want of an approval.
 var (
 	// ErrApprovalRequired: nobody has approved this call as it is now.
@@ -208,13 +211,24 @@ func (a *approvals) redeem(ctx context.Context, call *middleware.ToolCall, p mid
 
 // summer makes keyed digests that mean nothing to anybody else. The key is in a
 // closure, as that of [Key] is.
-type summer struct{ mac func() hash.Hash }
+type summer struct{ pool *sync.Pool }
 
 func newSummer() summer {
 	var key [sha256.Size]byte
 	_, _ = rand.Read(key[:]) // never fails: it would end the program
 
-	return summer{mac: func() hash.Hash { return hmac.New(sha256.New, key[:]) }}
+	return summer{pool: &sync.Pool{New: func() any { return hmac.New(sha256.New, key[:]) }}}
+}
+
+// over returns the HMAC of a message.
+func (s summer) over(message []byte) (sum [sha256.Size]byte) {
+	m := s.pool.Get().(hash.Hash) //nolint:forcetypeassert // what New makes
+	defer s.pool.Put(m)
+	m.Reset()
+	_, _ = m.Write(message) // a hash.Hash never fails
+	m.Sum(sum[:0])
+
+	return sum
 }
 
 // call is the digest of a tool with its input, byte for byte, and a preview.
@@ -222,17 +236,14 @@ func (s summer) call(number uint64, c *middleware.ToolCall, p middleware.Preview
 	return s.subject(number, c.Label(), c.Input(), p)
 }
 
-func (s summer) subject(number uint64, tool ident.Label, input string, p middleware.Preview) (sum [sha256.Size]byte) {
-	digest, under := sha256.Sum256([]byte(input)), p.Digest()
-	b := binary.BigEndian.AppendUint64(nil, number)
-	for _, part := range [...]string{tool.String(), string(digest[:]), p.Workflow().String(), under.String()} {
+func (s summer) subject(number uint64, tool ident.Label, input string, p middleware.Preview) [sha256.Size]byte {
+	digest := sha256.Sum256([]byte(input))
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, subjectSize), number)
+	for _, part := range [...]string{tool.String(), p.Workflow().String(), p.Digest().String()} {
 		b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
 		b = append(b, part...)
 	}
 	b = binary.BigEndian.AppendUint64(b, p.Generation())
-	m := s.mac()
-	_, _ = m.Write(b) // a hash.Hash never fails
-	m.Sum(sum[:0])
 
-	return sum
+	return s.over(append(b, digest[:]...))
 }

@@ -226,6 +226,29 @@ func TestApprovalKept(t *testing.T) {
 	}
 }
 
+// TestApprovalOfEachAttempt: a retry outside asks anew.
+func TestApprovalOfEachAttempt(t *testing.T) {
+	t.Parallel()
+	var attempts []int
+	r := needsApproval(t, admission.ApproverFunc(func(_ context.Context, call *middleware.ToolCall, p middleware.Preview) error {
+		attempts = append(attempts, call.Attempt())
+		if p.Generation() != 2 || !call.Approval().IsZero() {
+			t.Error("another preview, or approved already")
+		}
+
+		return nil
+	}))
+	r.outside = around(func(ctx context.Context, call *middleware.ToolCall, next middleware.ToolHandler) error {
+		_, err1 := next(ctx, call)
+		_, err2 := next(ctx, call.NextAttempt())
+
+		return errors.Join(err1, err2)
+	})
+	if err := r.call(t, "refund", "1"); err != nil || len(attempts) != 2 || attempts[1] != 2 || r.effects.Load() != 2 {
+		t.Errorf("%v, asked for %v, %d effects", err, attempts, r.effects.Load())
+	}
+}
+
 func TestApproverSaysNo(t *testing.T) {
 	t.Parallel()
 	const content = "canary-7f3a"
@@ -600,6 +623,24 @@ func TestMemoryApproverConcurrent(t *testing.T) {
 	wg.Wait()
 	if n := r.effects.Load(); n != 7 {
 		t.Errorf("%d effects of 7 grants", n)
+	}
+}
+
+// BenchmarkApprovals is what an approver adds to the gate, by itself.
+func BenchmarkApprovals(b *testing.B) {
+	for name, approver := range map[string]admission.Approver{"none": nil, "yes": admission.ApproverFunc(yes)} {
+		b.Run(name, func(b *testing.B) {
+			r := needsApproval(b, approver)
+			call := must(middleware.NewTool(middleware.ToolConfig{
+				Name: "refund", Chain: middleware.Chain(r.c.Approvals().Tool(), r.c.Gate().Tool()),
+			}, func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return &middleware.ToolResult{}, nil }))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := call.Do(r.ctx, "", `{"order":"A-1007"}`); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
