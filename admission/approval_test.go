@@ -633,7 +633,9 @@ func BenchmarkApprovals(b *testing.B) {
 			r := needsApproval(b, approver)
 			call := must(middleware.NewTool(middleware.ToolConfig{
 				Name: "refund", Chain: middleware.Chain(r.c.Approvals().Tool(), r.c.Gate().Tool()),
-			}, func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) { return &middleware.ToolResult{}, nil }))
+			}, func(context.Context, *middleware.ToolCall) (*middleware.ToolResult, error) {
+				return &middleware.ToolResult{}, nil
+			}))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := call.Do(r.ctx, "", `{"order":"A-1007"}`); err != nil {
