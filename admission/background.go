@@ -63,10 +63,9 @@ func (b *background) close() {
 // begins at the first receipt. A store that is busy is left to the next time.
 func (s *SQLiteStore) verifyAgain() {
 	ctx := context.Background()
-	wait := readTimeout
 	n, err := s.openSession(ctx)
 	if err == nil {
-		_, err = s.verifyAll(ctx, n, &wait)
+		_, err = s.verifyAll(ctx, n)
 		n.close()
 	}
 	if err == nil || isBusy(err) {

@@ -20,11 +20,12 @@ func (h *header) rollback() bool { return h[18] == 1 && h[19] == 1 }
 
 // fixed is what no transition changes: without the counter, the numbers of pages
 // and the writer's version. The schema's own counter is in it.
-func (h header) fixed() header {
-	clear(h[24:40])
-	clear(h[92:])
+func (h *header) fixed() header {
+	f := *h
+	clear(f[24:40])
+	clear(f[92:])
 
-	return h
+	return f
 }
 
 // fileState is what is known of a file without opening it. Fields that a system

@@ -178,24 +178,20 @@ func newController(tb testing.TB, s admission.Store, o ...middleware.Observer) *
 type disk struct {
 	cfg      admission.StoreConfig
 	dir      string
+	tb       testing.TB
 	versions bool // changes are detected as on systems other than Linux
 }
 
-// eachDetector runs a test with both ways to detect a change.
-func eachDetector(t *testing.T, f func(t *testing.T, newStore func(tb testing.TB) *disk)) {
-	t.Helper()
-	for name, versions := range map[string]bool{"headers": false, "data_version": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f(t, func(tb testing.TB) *disk {
-				tb.Helper()
-				d := newStore(tb)
-				d.versions = versions
+// detectors are both ways to detect a change, as makers of stores.
+var detectors = map[string]func(tb testing.TB) *disk{
+	"headers": newStore,
+	"data_version": func(tb testing.TB) *disk {
+		tb.Helper()
+		d := newStore(tb)
+		d.versions = true
 
-				return d
-			})
-		})
-	}
+		return d
+	},
 }
 
 func newDisk(tb testing.TB) *disk {
@@ -207,7 +203,7 @@ func newDisk(tb testing.TB) *disk {
 		}
 	}
 
-	return &disk{dir: dir, cfg: admission.StoreConfig{
+	return &disk{dir: dir, tb: tb, cfg: admission.StoreConfig{
 		Ledger: filepath.Join(dir, "ledger", "ledger.db"), Anchor: filepath.Join(dir, "anchor", "anchor.db"),
 		Key: testKey(tb, 'k'), Now: at,
 	}}
@@ -251,6 +247,10 @@ func (d *disk) openAs(
 	return s
 }
 
+// stop and enable record a transition as another process does.
+func (d *disk) stop(s admission.Scope)   { stop(d.tb, d.controller(d.tb), s) }
+func (d *disk) enable(s admission.Scope) { enable(d.tb, d.controller(d.tb), s) }
+
 // fill writes receipts up to a generation in one transaction for each file: all
 // is enabled at generation 2, and then billing again and again.
 func (d *disk) fill(tb testing.TB, generation uint64) {
@@ -262,6 +262,7 @@ func (d *disk) fill(tb testing.TB, generation uint64) {
 	defer db.Close()
 	tx := must(db.Begin())
 	insert := must(tx.Prepare("INSERT INTO receipts VALUES(?, ?)"))
+	defer insert.Close()
 	for head.Generation < generation {
 		r := admission.Receipt{
 			Generation: head.Generation + 1, Previous: head.Digest, Scope: global, State: admission.Enabled,
@@ -274,7 +275,6 @@ func (d *disk) fill(tb testing.TB, generation uint64) {
 		must(insert.Exec(r.Generation, string(r.Document())))
 		head = admission.Head{Generation: r.Generation, Digest: r.Digest()}
 	}
-	try(insert.Close())
 	try(tx.Commit())
 	raw(d.cfg.Anchor, anchorUpdate(head))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func BenchmarkSlowPath(b *testing.B) {
 		writer, s := d.controller(b), d.open(b)
 		must(s.Head(b.Context()))
 		writer.Status(b.Context(), global)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.FormatUint(n, 10), func(b *testing.B) {
 			var checks, commits []time.Duration
 			for b.Loop() {
 				from := time.Now()
@@ -224,7 +225,7 @@ func BenchmarkStart(b *testing.B) {
 	for _, n := range lengths {
 		d := newStore(b)
 		d.fill(b, n)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.FormatUint(n, 10), func(b *testing.B) {
 			var most uint64
 			for b.Loop() {
 				b.StopTimer()

@@ -57,8 +57,7 @@ func (s *SQLiteStore) verification(ctx context.Context) (v Verification, err err
 		return v, err
 	}
 	defer n.close()
-	wait := readTimeout
-	p, err := s.verifyAll(ctx, n, &wait)
+	p, err := s.verifyAll(ctx, n)
 	v.First, v.FirstBad = p.view.first, p.bad
 	if err == nil {
 		v.Head = p.view.head

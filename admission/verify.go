@@ -42,7 +42,7 @@ func (s *SQLiteStore) refresh(ctx context.Context, wait *time.Duration) (*snapsh
 func (s *SQLiteStore) renew(ctx context.Context, wait *time.Duration) (*snapshot, error) {
 	var next *snapshot
 	err := retry(ctx, wait, func() (err error) {
-		next, err = s.verify(ctx, wait)
+		next, err = s.verify(ctx)
 
 		return err
 	})
@@ -64,7 +64,7 @@ func (s *SQLiteStore) drop() {
 	s.session = nil
 }
 
-func (s *SQLiteStore) verify(ctx context.Context, wait *time.Duration) (*snapshot, error) {
+func (s *SQLiteStore) verify(ctx context.Context) (*snapshot, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *SQLiteStore) verify(ctx context.Context, wait *time.Duration) (*snapsho
 		}
 	}
 
-	return s.reopen(ctx, wait)
+	return s.reopen(ctx)
 }
 
 // advance verifies the receipts after snap, if they alone explain what changed;
@@ -155,12 +155,12 @@ func reaches(v *view, mark Head) bool { return v.head.Generation >= mark.Generat
 
 // reopen verifies everything, on a new connection and new descriptors, and makes
 // them the current ones.
-func (s *SQLiteStore) reopen(ctx context.Context, wait *time.Duration) (*snapshot, error) {
+func (s *SQLiteStore) reopen(ctx context.Context) (*snapshot, error) {
 	n, err := s.openSession(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.verifyAll(ctx, n, wait)
+	p, err := s.verifyAll(ctx, n)
 	if err != nil {
 		n.close()
 
@@ -174,10 +174,10 @@ func (s *SQLiteStore) reopen(ctx context.Context, wait *time.Duration) (*snapsho
 
 // verifyAll verifies both files from the first byte on: schema, journal mode,
 // every receipt in its place, and last the anchor. It returns how far it came.
-func (s *SQLiteStore) verifyAll(ctx context.Context, n *session, wait *time.Duration) (p *pass, err error) {
+func (s *SQLiteStore) verifyAll(ctx context.Context, n *session) (p *pass, err error) {
 	for range passes {
 		p = &pass{s: s, n: n, view: new(view), mark: s.highest()}
-		if err = p.run(ctx, wait); err == nil {
+		if err = p.run(ctx); err == nil {
 			s.seen(p.view.head)
 		}
 		if !errors.Is(err, errMoved) {
@@ -202,9 +202,12 @@ type pass struct {
 	done  *snapshot
 }
 
-func (p *pass) run(ctx context.Context, wait *time.Duration) error {
+// run waits for a locked store before each batch anew: it comes nearer to its
+// end with each, and a busy writer should not be able to keep it from that.
+func (p *pass) run(ctx context.Context) error {
 	for p.done == nil {
-		err := retry(ctx, wait, func() error {
+		wait := readTimeout
+		err := retry(ctx, &wait, func() error {
 			if err := p.s.usable(); err != nil {
 				return err
 			}

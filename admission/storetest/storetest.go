@@ -151,7 +151,9 @@ func refused(t *testing.T, s Suite) {
 		"no state":             {h, entry(admission.Global(), 0)},
 		"disabled again":       {h, entry(admission.Global(), admission.Disabled)},
 		"no role":              {h, admission.Entry{Scope: admission.Global(), State: admission.Enabled, Reason: admission.ExplicitEnable}},
-		"another reason":       {h, admission.Entry{Scope: admission.Global(), State: admission.Enabled, Role: admission.Operator, Reason: admission.Maintenance}},
+		"another reason": {h, admission.Entry{
+			Scope: admission.Global(), State: admission.Enabled, Role: admission.Operator, Reason: admission.Maintenance,
+		}},
 		"before 1970": {h, admission.Entry{
 			Scope: admission.Global(), State: admission.Enabled, Role: admission.Operator, Reason: admission.ExplicitEnable, Time: -1,
 		}},
