@@ -84,7 +84,8 @@
 //
 //	interlock stop --force            renames the anchor; no lock prevents that. untrusted_state, exit 0
 //
-// It stops every scope. To undo it, find and end who held the lock, move the file
+// With store_failed (a full disk) move the anchor away by hand, which does the
+// same. It stops every scope. To undo it, find and end who held the lock, move the file
 // that ends in .stopped back to the anchor's name, and stop or resume as usual.
 // Other hosts, and programs that do not ask, are stopped by nothing of this.
 //

@@ -101,9 +101,10 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Stop a scope, now and for every process of this host",
 		Long: "stop records a stop. Once it has returned, every check that begins afterwards refuses, in every process of this host\n" +
 			"that uses this store. Effects that have begun are not recalled: each process can wait for its own with Drain.\n" +
-			"With store_busy nothing was recorded and admission may still be open: somebody holds the ledger locked.\n" +
-			"--force then renames the anchor, which no lock prevents: every check of every scope fails from then on. It prints\n" +
-			"untrusted_state and exits 0. Only a human can undo it: find who held the lock, then move the anchor back to its name.\n" +
+			"With store_busy (somebody holds the ledger locked) or store_failed (the disk) nothing was recorded, and admission may\n" +
+			"still be open. After store_busy --force renames the anchor, which no lock prevents: every check of every scope fails from\n" +
+			"then on. It prints untrusted_state and exits 0. Only a human can undo it: find who held the lock, then move the anchor\n" +
+			"back to its name.\n" +
 			"Neither form reaches another host, or a program that does not ask the gate.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -112,7 +113,7 @@ func (a *app) stopCommand() *cobra.Command {
 				do = (*admission.Controller).ForceStop
 			}
 			err := a.transition(cmd, m, false, do)
-			if err != nil && errors.Is(err, admission.ErrStoreBusy) {
+			if errors.Is(err, admission.ErrStoreBusy) || errors.Is(err, admission.ErrStoreFailed) {
 				return stopError{err}
 			}
 

@@ -214,7 +214,9 @@ func TestFullDisk(t *testing.T) {
 			r.want(t, 0, "admission_stopped")
 		} else {
 			failed++
-			r.want(t, 1, "store_failed")
+			if r.want(t, 1, "store_failed"); r.object["admission"] != "may_still_be_open" {
+				t.Error(r)
+			}
 			if after := contents(t, p.dir); after != before {
 				t.Errorf("limit %d: something changed", limit)
 			}
