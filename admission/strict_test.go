@@ -311,6 +311,44 @@ func TestReverified(t *testing.T) {
 	})
 }
 
+// TestFolderOpened: that a folder above was opened to others changes neither
+// file, so a check that asks for nothing else does not see it. It is seen with
+// the next transition, and when everything is verified again.
+func TestFolderOpened(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(d *disk){
+		"transition": func(d *disk) {
+			chmod(filepath.Dir(d.cfg.Anchor), 0o700) // the writer's own check would refuse
+			d.stop(admission.Workflow(billing))
+			chmod(filepath.Dir(d.cfg.Anchor), 0o770)
+		},
+		"verification": func(*disk) { time.Sleep(admission.VerifyEvery + time.Second) }, // of the bubble
+	} {
+		for kind, newStore := range detectors {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					d := newStore(t)
+					c := d.controller(t)
+					enable(t, c, global)
+					p := preview(t, c, refunds)
+					chmod(filepath.Dir(d.cfg.Anchor), 0o770)
+					if err := c.Check(t.Context(), p); err != nil {
+						t.Errorf("%v was not expected to be seen here", err)
+					}
+					next(d)
+					synctest.Wait()
+					wantErr(t, c.Check(t.Context(), p), admission.ErrUntrustedState)
+					chmod(filepath.Dir(d.cfg.Anchor), 0o700)
+					if st := c.Status(t.Context(), global); st.State != admission.Enabled {
+						t.Errorf("%+v", st)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestCheckAllocatesNothing: neither the store nor the controller, as long as
 // nothing changes.
 func TestCheckAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
