@@ -128,8 +128,8 @@ func child(role, dir string) {
 	case "checker":
 		agent(must(admission.OpenChecker(context.Background(), config(dir))))
 	case "agent after another database":
-		db := must(sql.Open("sqlite", filepath.Join(dir, "another.db")))
-		_ = must(db.Exec("CREATE TABLE IF NOT EXISTS t(x)"))
+		db := must(sql.Open("sqlite", filepath.Join(dir, fmt.Sprintf("another-%d.db", os.Getpid()))))
+		_ = must(db.Exec("CREATE TABLE t(x)"))
 		agent(must(admission.OpenStore(context.Background(), config(dir))))
 	case "agent that closes":
 		s := must(admission.OpenStore(context.Background(), config(dir)))
