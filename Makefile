@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 BENCHTIME ?= 1s
 PKG ?= ./...
 
-.PHONY: help test race lint fmt bench fuzz cover tidy-check readme readme-check example ci
+.PHONY: help test race soak lint fmt bench fuzz cover tidy-check readme readme-check example ci
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: ## Run the tests, fast (PKG=./admission/... for some)
 
 race: ## Run the tests with the race detector
 	go test -race $(PKG)
+
+soak: ## Run the long tests between processes
+	go test -timeout 120m -v ./internal/admissionsoak -soak
 
 lint: ## Run the linters (PKG=./admission/... for some); the first run builds them, which takes minutes
 	$(LINT) run $(PKG)

@@ -12,7 +12,7 @@
 //
 // Around a tool, outermost first:
 //
-//	recover → run → escalation count → watchdog → Config.Tools… → admission gate → span → recover → tool
+//	recover → run → escalation count → watchdog → Config.Tools… → approval → admission gate → span → recover → tool
 //
 // Around a model:
 //

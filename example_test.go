@@ -164,30 +164,41 @@ func ExampleGuard_Admission() {
 
 		return
 	}
-	open := func() (*interlock.Guard, error) {
+	open := func() error {
 		// snippet-start: ledger
 		key, err := admission.LoadKeyFile(keyFile)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		store, err := admission.OpenStore(ctx, admission.StoreConfig{Ledger: ledger, Anchor: anchor, Key: key})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return interlock.New(interlock.Config{Workflows: []interlock.Workflow{{ID: desk}}, Admission: store})
+		defer store.Close()
+		guard, err := interlock.New(interlock.Config{Workflows: []interlock.Workflow{{ID: desk}}, Admission: store})
 		// snippet-end: ledger
-	}
-	guard, err := open()
-	if err != nil {
-		fmt.Println(err)
+		if err != nil {
+			return err
+		}
 
-		return
+		return admit(ctx, guard)
 	}
+	if err := open(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	//  interlock: admission: admission_disabled
+	// refunded <nil>
+	// enabled <nil> <nil>
+	//  interlock: admission: admission_stopped
+	// stopped <nil> true
+}
+
+// admit calls a tool while admission is disabled, enabled and stopped.
+func admit(ctx context.Context, guard *interlock.Guard) error {
 	refund, err := guard.Tools(aTool{"issue_refund", func(context.Context, string) (string, error) { return "refunded", nil }})
 	if err != nil {
-		fmt.Println(err)
-
-		return
+		return err
 	}
 	act := func() error {
 		return guard.Do(ctx, desk, func(ctx context.Context) error {
@@ -203,12 +214,8 @@ func ExampleGuard_Admission() {
 	fmt.Println("enabled", err, act())
 	_, err = guard.Admission().Stop(ctx, global)
 	fmt.Println("stopped", err, errors.Is(act(), admission.ErrStopped))
-	// Output:
-	//  interlock: admission: admission_disabled
-	// refunded <nil>
-	// enabled <nil> <nil>
-	//  interlock: admission: admission_stopped
-	// stopped <nil> true
+
+	return nil
 }
 
 func provision(ctx context.Context, ledger, anchor, keyFile string) error {

@@ -32,6 +32,9 @@ type Config struct {
 	// Admission is the ledger that effects are checked against. Default nil:
 	// admission is disabled and no effectful tool is ever called.
 	Admission admission.Store
+	// Approver is asked about each call of an effectful tool, after every other
+	// layer and before the gate. Default nil: no approvals are needed.
+	Approver admission.Approver
 	// Escalation is after how many failures of which class a run halts. Default
 	// (the zero value): escalation.DefaultPolicy().
 	Escalation escalation.Policy
@@ -120,7 +123,9 @@ func (g *Guard) register(workflows []Workflow) error {
 
 // build makes the parts.
 func (g *Guard) build() (err error) {
-	g.admission, err = admission.New(admission.Config{Store: g.cfg.Admission, Observer: g.cfg.Observer, Now: g.cfg.Now})
+	g.admission, err = admission.New(admission.Config{
+		Store: g.cfg.Admission, Approver: g.cfg.Approver, Observer: g.cfg.Observer, Now: g.cfg.Now,
+	})
 	if err != nil {
 		return badConfig("Admission", "a usable store", err)
 	}
@@ -147,7 +152,7 @@ func (g *Guard) build() (err error) {
 func (g *Guard) order() {
 	tools := []middleware.ToolMiddleware{g.escalation.Tool(), g.watchdog.Tool()}
 	tools = append(tools, g.cfg.Tools...)
-	tools = append(tools, g.admission.Gate().Tool(), middleware.TraceTool(g.cfg.Tracer))
+	tools = append(tools, g.admission.Approvals().Tool(), g.admission.Gate().Tool(), middleware.TraceTool(g.cfg.Tracer))
 	g.toolChain = middleware.Chain(tools...)
 
 	models := []middleware.ModelMiddleware{g.escalation.Model(), g.watchdog.Model()}

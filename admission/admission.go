@@ -50,6 +50,12 @@ type Config struct {
 	// Store holds the receipts. The controller does not close it. Default none:
 	// the controller is disabled, and stays so.
 	Store Store
+	// Approver decides about each effect before the gate does; it is asked by
+	// [Controller.Approvals]. Default none: no approvals are needed. With one, the
+	// gate refuses every call that did not come through that layer, and so does
+	// [Dispatch]: approvals are of tool calls. Effects that need none go through
+	// another controller over the same store.
+	Approver Approver
 	// Observer hears one decision for each effect, allowed or refused. Default
 	// none.
 	Observer middleware.Observer
@@ -61,11 +67,12 @@ type Config struct {
 // use. A nil *Controller, and one without a store, is disabled: it refuses
 // every effect with admission_disabled.
 type Controller struct {
-	store    Store
-	observer middleware.Observer
-	now      func() time.Time
-	flying   inflight
-	known    known
+	store     Store
+	approvals *approvals // nil: none are needed
+	observer  middleware.Observer
+	now       func() time.Time
+	flying    inflight
+	known     known
 }
 
 var (
@@ -85,7 +92,7 @@ func New(cfg Config) (*Controller, error) {
 		cfg.Now = time.Now
 	}
 
-	return &Controller{store: cfg.Store, observer: cfg.Observer, now: cfg.Now}, nil
+	return &Controller{store: cfg.Store, approvals: newApprovals(cfg.Approver), observer: cfg.Observer, now: cfg.Now}, nil
 }
 
 // Code returns the reason code that err carries, as command output spells it;

@@ -151,6 +151,10 @@ func (c *Controller) read(ctx context.Context) reading {
 	}
 }
 
+// viewer is a store of this package that has verified a history already, so that
+// a controller that knows nothing yet need not read it a second time.
+type viewer interface{ viewAt(h Head) *view }
+
 func (c *Controller) snapshot() (Head, *view) {
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
@@ -163,6 +167,11 @@ func (c *Controller) snapshot() (Head, *view) {
 // together from two histories, and a longer history without what was seen
 // before is not the continuation of it.
 func (c *Controller) follow(ctx context.Context, v *view, head, mark Head) (*view, error) {
+	if s, ok := c.store.(viewer); ok && v == nil && mark == (Head{}) {
+		if verified := s.viewAt(head); verified != nil {
+			return verified, nil // the store has just put it together itself
+		}
+	}
 	if v == nil || v.head.Generation >= head.Generation {
 		v = &view{} // also when the head moved back: the mark decides, not this
 	} else {

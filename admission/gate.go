@@ -25,7 +25,8 @@ func (c *Controller) Gate() *Gate {
 // every other call, at each attempt: the call is counted as in flight, the
 // run's preview is checked against the store, and the tool is called, or the
 // call is refused with a [middleware.Denial] of admission (of the run, if there
-// is none or it has ended). The observer hears of either before the tool is
+// is none or it has ended). With [Config].Approver a call that is admitted, and
+// that was not approved exactly as it is now, is approval_required. The observer hears of either before the tool is
 // called; after that the context is looked at once more.
 func (g *Gate) Tool() middleware.ToolMiddleware {
 	if g == nil {
@@ -46,7 +47,7 @@ func (g *Gate) Tool() middleware.ToolMiddleware {
 			run := middleware.RunFrom(ctx)
 			err := g.c.admit(ctx, intent{
 				run: run, workflow: run.Workflow(), preview: run.CurrentPreview(),
-				label: call.Label(), turn: call.Turn(), attempt: call.Attempt(), needsRun: true,
+				label: call.Label(), turn: call.Turn(), attempt: call.Attempt(), needsRun: true, call: call,
 			})
 			if err != nil {
 				return nil, err
@@ -66,6 +67,7 @@ type intent struct {
 	turn     int
 	attempt  int
 	needsRun bool
+	call     *middleware.ToolCall // nil: of no tool, so that nobody can have approved it
 }
 
 // admit checks and reports. Its caller has counted the intent before.
@@ -74,6 +76,7 @@ func (c *Controller) admit(ctx context.Context, e intent) error {
 	if c.observer != nil {
 		began = c.now()
 	}
+	unapproved := c.approvals.redeem(ctx, e.call, e.preview) // first: a refused call has spent its approval
 	var generation uint64
 	var err error
 	if e.needsRun {
@@ -81,6 +84,9 @@ func (c *Controller) admit(ctx context.Context, e intent) error {
 	}
 	if err == nil {
 		generation, err = c.check(ctx, e.workflow, e.preview)
+	}
+	if err == nil {
+		err = unapproved
 	}
 	if c.observer != nil {
 		c.report(ctx, e, generation, err, c.now().Sub(began))
@@ -102,6 +108,10 @@ func (c *Controller) report(ctx context.Context, e intent, generation uint64, er
 		d.Verdict, d.Action = middleware.VerdictDeny, middleware.ActionBlock
 		d.Reason = middleware.FailureReason(err, middleware.ReasonUntrustedState)
 	}
+	c.notify(ctx, d)
+}
+
+func (c *Controller) notify(ctx context.Context, d middleware.Decision) {
 	c.known.mu.Lock()
 	c.known.seq++
 	d.Seq = c.known.seq

@@ -5,8 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +56,7 @@ type memoryStore struct {
 	key admission.Key
 
 	mu       sync.Mutex
+	closed   bool
 	receipts []admission.Receipt
 	err      error           // of the next Heads
 	proven   admission.Head  // beside err
@@ -83,6 +86,9 @@ func (s *memoryStore) Head(ctx context.Context) (admission.Head, error) {
 	}
 	s.mu.Lock()
 	h, err := s.proven, s.err
+	if s.closed {
+		err = admission.ErrUntrustedState
+	}
 	if err == nil && len(s.receipts) > 0 {
 		last := s.receipts[len(s.receipts)-1]
 		h = admission.Head{Generation: last.Generation, Digest: last.Digest()}
@@ -103,12 +109,15 @@ func (s *memoryStore) Head(ctx context.Context) (admission.Head, error) {
 func (s *memoryStore) Receipts(_ context.Context, after uint64, limit int) ([]admission.Receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := min(int(after), len(s.receipts))
+	if s.closed {
+		return nil, admission.ErrUntrustedState
+	}
+	from := int(min(after, uint64(len(s.receipts))))
 
 	return append([]admission.Receipt(nil), s.receipts[from:min(from+limit, len(s.receipts))]...), nil
 }
 
-func (s *memoryStore) Append(_ context.Context, after admission.Head, e admission.Entry) (admission.Receipt, error) {
+func (s *memoryStore) Append(ctx context.Context, after admission.Head, e admission.Entry) (admission.Receipt, error) {
 	if s.onAppend != nil {
 		if err := s.onAppend(); err != nil {
 			return admission.Receipt{}, err
@@ -117,8 +126,20 @@ func (s *memoryStore) Append(_ context.Context, after admission.Head, e admissio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.receipts[len(s.receipts)-1]
-	if last.Digest() != after.Digest && (s.strict || e.State != admission.Stopped) {
+	recorded := !s.strict && e.State == admission.Stopped && slices.ContainsFunc(s.receipts, func(r admission.Receipt) bool {
+		return r.Generation == after.Generation && r.Digest() == after.Digest
+	})
+	allowed := e.State == admission.Stopped && (e.Reason == admission.EmergencyStop || e.Reason == admission.Maintenance) ||
+		e.State == admission.Enabled && e.Reason == admission.ExplicitEnable
+	switch {
+	case s.closed:
+		return admission.Receipt{}, admission.ErrUntrustedState
+	case ctx.Err() != nil:
+		return admission.Receipt{}, middleware.ReasonCanceled
+	case last.Digest() != after.Digest && !recorded, last.Digest() == after.Digest && last.Generation != after.Generation:
 		return admission.Receipt{}, admission.ErrStaleGeneration
+	case !allowed:
+		return admission.Receipt{}, admission.ErrInvalidTransition
 	}
 	r, err := s.key.Sign(admission.Receipt{
 		Generation: last.Generation + 1, Previous: last.Digest(),
@@ -131,7 +152,11 @@ func (s *memoryStore) Append(_ context.Context, after admission.Head, e admissio
 	return r, err
 }
 
-func (s *memoryStore) Close() error { return nil }
+func (s *memoryStore) Close() error {
+	s.set(func() { s.closed = true })
+
+	return nil
+}
 
 func (s *memoryStore) set(f func()) {
 	s.mu.Lock()
@@ -151,8 +176,22 @@ func newController(tb testing.TB, s admission.Store, o ...middleware.Observer) *
 
 // disk is a SQLite store in a folder of its own.
 type disk struct {
-	cfg admission.StoreConfig
-	dir string
+	cfg      admission.StoreConfig
+	dir      string
+	tb       testing.TB
+	versions bool // changes are detected as on systems other than Linux
+}
+
+// detectors are both ways to detect a change, as makers of stores.
+var detectors = map[string]func(tb testing.TB) *disk{
+	"headers": newStore,
+	"data_version": func(tb testing.TB) *disk {
+		tb.Helper()
+		d := newStore(tb)
+		d.versions = true
+
+		return d
+	},
 }
 
 func newDisk(tb testing.TB) *disk {
@@ -164,7 +203,7 @@ func newDisk(tb testing.TB) *disk {
 		}
 	}
 
-	return &disk{dir: dir, cfg: admission.StoreConfig{
+	return &disk{dir: dir, tb: tb, cfg: admission.StoreConfig{
 		Ledger: filepath.Join(dir, "ledger", "ledger.db"), Anchor: filepath.Join(dir, "anchor", "anchor.db"),
 		Key: testKey(tb, 'k'), Now: at,
 	}}
@@ -182,13 +221,68 @@ func newStore(tb testing.TB) *disk {
 
 func (d *disk) open(tb testing.TB) *admission.SQLiteStore {
 	tb.Helper()
-	s, err := admission.OpenStore(tb.Context(), d.cfg)
+
+	return d.openAs(tb, admission.OpenStore)
+}
+
+func (d *disk) checker(tb testing.TB) *admission.SQLiteStore {
+	tb.Helper()
+
+	return d.openAs(tb, admission.OpenChecker)
+}
+
+func (d *disk) openAs(
+	tb testing.TB, open func(context.Context, admission.StoreConfig) (*admission.SQLiteStore, error),
+) *admission.SQLiteStore {
+	tb.Helper()
+	s, err := open(tb.Context(), d.cfg)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if d.versions {
+		admission.UseDataVersion(s)
 	}
 	tb.Cleanup(func() { _ = s.Close() })
 
 	return s
+}
+
+// stop and enable record a transition as another process does.
+func (d *disk) stop(s admission.Scope)   { stop(d.tb, d.controller(d.tb), s) }
+func (d *disk) enable(s admission.Scope) { enable(d.tb, d.controller(d.tb), s) }
+
+// fill writes receipts up to a generation in one transaction for each file: all
+// is enabled at generation 2, and then billing again and again.
+func (d *disk) fill(tb testing.TB, generation uint64) {
+	tb.Helper()
+	s := d.open(tb)
+	defer s.Close()
+	head := must(s.Head(tb.Context()))
+	db := must(sql.Open("sqlite", d.cfg.Ledger))
+	defer db.Close()
+	tx := must(db.Begin())
+	insert := must(tx.Prepare("INSERT INTO receipts VALUES(?, ?)"))
+	defer insert.Close()
+	for head.Generation < generation {
+		r := admission.Receipt{
+			Generation: head.Generation + 1, Previous: head.Digest, Scope: global, State: admission.Enabled,
+			Role: admission.Operator, Reason: admission.ExplicitEnable, Time: at().Unix(),
+		}
+		if r.Generation > 2 {
+			r.Scope = admission.Workflow(billing)
+		}
+		r = must(d.cfg.Key.Sign(r))
+		must(insert.Exec(r.Generation, string(r.Document())))
+		head = admission.Head{Generation: r.Generation, Digest: r.Digest()}
+	}
+	try(tx.Commit())
+	raw(d.cfg.Anchor, anchorUpdate(head))
+}
+
+// anchorUpdate is what moves an anchor that is signed with the key of a disk.
+func anchorUpdate(h admission.Head) string {
+	return fmt.Sprintf("UPDATE head SET generation = %d, digest = '%s', signature = 'hmac-sha256:%s'",
+		h.Generation, h.Digest, hmacHex('k', fmt.Appendf(nil, "interlock.effect_admission.anchor.v1\n%d\n%s", h.Generation, h.Digest)))
 }
 
 func (d *disk) controller(tb testing.TB) *admission.Controller {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -94,6 +95,13 @@ func (s *signer) sum(out *[signatureBytes]byte, message []byte) {
 	s.mac.Reset()
 	_, _ = s.mac.Write(message) // a hash.Hash never fails
 	s.mac.Sum(out[:0])
+}
+
+// canonical reports whether document is how r is written.
+func (s *signer) canonical(r Receipt, document []byte) bool {
+	s.buf = r.appendJSON(s.buf[:0], true)
+
+	return bytes.Equal(s.buf, document)
 }
 
 func (s *signer) verify(r Receipt) bool {

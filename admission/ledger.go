@@ -29,6 +29,7 @@ import (
 // is disabled or initialized.
 type view struct {
 	head      Head
+	first     ident.Digest // of receipt 1
 	global    State
 	workflows map[ident.WorkflowID]State // own states: Enabled or Stopped
 }
@@ -72,11 +73,17 @@ func (v *view) permit(scope Scope, to State, why TransitionReason) middleware.Re
 // apply folds r into v and reports whether r is the receipt that may follow:
 // the next generation, linked to the head, a transition that is allowed here.
 // The signature is the caller's business. On false v is unchanged.
-func (v *view) apply(r Receipt) bool {
+func (v *view) apply(r Receipt) bool { return v.fold(r, r.Digest()) }
+
+// fold is apply for a caller that has the digest of r already.
+func (v *view) fold(r Receipt, digest ident.Digest) bool {
 	if r.Generation != v.head.Generation+1 || r.Previous != v.head.Digest || v.permit(r.Scope, r.State, r.Reason) != 0 {
 		return false
 	}
-	v.head = Head{Generation: r.Generation, Digest: r.Digest()}
+	v.head = Head{Generation: r.Generation, Digest: digest}
+	if r.Generation == 1 {
+		v.first = v.head.Digest
+	}
 	if !r.Scope.IsGlobal() {
 		if v.workflows == nil {
 			v.workflows = make(map[ident.WorkflowID]State)
@@ -94,5 +101,5 @@ func (v *view) apply(r Receipt) bool {
 }
 
 func (v *view) clone() *view {
-	return &view{head: v.head, global: v.global, workflows: maps.Clone(v.workflows)}
+	return &view{head: v.head, first: v.first, global: v.global, workflows: maps.Clone(v.workflows)}
 }

@@ -15,6 +15,7 @@ const (
 	signaturePrefix = "hmac-sha256:"
 	signatureBytes  = 32
 	maxReceipt      = 16_384
+	usualReceipt    = 512
 	maxGeneration   = math.MaxInt64
 )
 
@@ -37,7 +38,7 @@ type Receipt struct {
 }
 
 // Document returns the canonical JSON, with the signature.
-func (r Receipt) Document() []byte { return r.appendJSON(nil, true) }
+func (r Receipt) Document() []byte { return r.appendJSON(make([]byte, 0, usualReceipt), true) }
 
 // Digest returns SHA-256 over the document.
 func (r Receipt) Digest() ident.Digest { return ident.DigestOf(r.Document()) }

@@ -20,6 +20,8 @@ const extraSync = 3
 var (
 	errSync    = errors.New("synchronous=EXTRA was not taken")
 	errJournal = errors.New("not a rollback journal")
+	errOpen    = errors.New("a transaction that does not end")
+	errWait    = errors.New("somebody else is verifying")
 )
 
 // access is how a file is opened. None of them creates one.
@@ -30,8 +32,7 @@ const (
 	accessWrite    access = "rw"
 )
 
-// conn is one connection to both files, opened for one purpose and closed after
-// it. Nothing is interrupted in it: waiting happens outside, between attempts.
+// conn is one connection to both files, for one caller at a time. Nothing is interrupted in it: waiting happens outside, between attempts.
 type conn struct {
 	db *sql.DB
 	c  *sql.Conn
@@ -55,10 +56,12 @@ func open(ctx context.Context, path string, a access) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	held.connected(1)
 	db := sql.OpenDB(connector)
 	c, err := db.Conn(context.WithoutCancel(ctx))
 	if err != nil {
 		_ = db.Close()
+		held.connected(-1)
 
 		return nil, err
 	}
@@ -148,10 +151,29 @@ func (k *conn) query(ctx context.Context, query string, args ...any) (*sql.Rows,
 func (k *conn) close() {
 	_ = k.c.Close()
 	_ = k.db.Close()
+	held.connected(-1)
+}
+
+// reading calls f in a read transaction: what f reads in both files is of one
+// moment. The locks are taken when f first reads a file, and let go with the
+// transaction.
+func (k *conn) reading(ctx context.Context, f func() error) error {
+	if err := k.exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	err := f()
+	if end := k.exec(ctx, "ROLLBACK"); end != nil && (err == nil || isBusy(err)) {
+		return errOpen // a lock that stays would be worse than any error
+	}
+
+	return err
 }
 
 // isBusy reports whether err says that somebody else holds a lock.
 func isBusy(err error) bool {
+	if errors.Is(err, errWait) || errors.Is(err, errAgain) {
+		return true
+	}
 	e, ok := errors.AsType[*sqlite.Error](err)
 
 	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY

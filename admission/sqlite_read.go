@@ -18,114 +18,14 @@ const (
 
 var (
 	errReplaced  = errors.New("a file was replaced while it was read")
+	errMoved     = errors.New("something else was written while it was read")
+	errBack      = errors.New("less than was seen before, or something else")
 	errSchema    = errors.New("not the schema of a store")
 	errReceipt   = errors.New("not a receipt that may stand here")
 	errSignature = errors.New("not signed with this key")
 	errAnchor    = errors.New("the anchor is not that of this ledger")
 	errPin       = errors.New("not the first receipt that was pinned")
 )
-
-// readAll verifies both files from the first byte on and returns what they
-// amount to.
-func (s *SQLiteStore) readAll(ctx context.Context) (*view, error) {
-	var v *view
-	err := s.reading(ctx, func(k *conn) (err error) {
-		v, err = s.load(ctx, k, nil)
-
-		return err
-	})
-
-	return v, err
-}
-
-func (s *SQLiteStore) readPage(ctx context.Context, after uint64, limit int) ([]Receipt, error) {
-	var page []Receipt
-	err := s.reading(ctx, func(k *conn) error {
-		page = nil
-
-		return s.receipts(ctx, k, after, limit, func(r Receipt) error {
-			page = append(page, r)
-
-			return nil
-		})
-	})
-
-	return page, err
-}
-
-// reading calls f in a read transaction on a fresh connection, between two looks
-// at the paths: what was read is what the paths name, and lies where it may.
-func (s *SQLiteStore) reading(ctx context.Context, f func(k *conn) error) error {
-	before, err := s.files.check()
-	if err != nil {
-		return err
-	}
-	// Playing back a journal that a dead process left needs write access.
-	mode := accessWrite
-	if s.readOnly {
-		mode = accessReadOnly
-	}
-	k, err := openBoth(ctx, s.files, mode)
-	if err != nil {
-		return err
-	}
-	defer k.close()
-	for _, statement := range [...]string{"PRAGMA query_only=ON", "BEGIN"} {
-		if err := k.exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	if err := f(k); err != nil {
-		return err
-	}
-	after, err := s.files.check()
-	if err != nil {
-		return err
-	}
-	if !before.same(after) {
-		return errReplaced
-	}
-
-	return nil
-}
-
-// load verifies everything that a connection sees in its transaction: schema and
-// journal mode of both files, every receipt in its place, and last the anchor.
-// seen, unless it is nil, is told of every head on the way.
-func (s *SQLiteStore) load(ctx context.Context, k *conn, seen func(Head)) (*view, error) {
-	if err := k.checkSchema(ctx, "main", "receipts", ledgerSchema); err != nil {
-		return nil, err
-	}
-	if err := k.checkSchema(ctx, "anchor", "head", anchorSchema); err != nil {
-		return nil, err
-	}
-	v := new(view)
-	err := s.receipts(ctx, k, 0, -1, func(r Receipt) error {
-		if !v.apply(r) {
-			return errReceipt
-		}
-		if r.Generation == 1 && !s.pin.IsZero() && v.head.Digest != s.pin {
-			return errPin
-		}
-		if seen != nil {
-			seen(v.head)
-		}
-
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	anchor, err := k.anchorHead(ctx, "anchor.head", s.key)
-	if err != nil {
-		return nil, err
-	}
-	if v.head.Generation == 0 || anchor != v.head {
-		return nil, errAnchor
-	}
-
-	return v, nil
-}
 
 func (k *conn) checkSchema(ctx context.Context, schema, table, text string) error {
 	rows, err := k.query(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM "+schema+".sqlite_schema")
@@ -154,40 +54,67 @@ func (k *conn) checkSchema(ctx context.Context, schema, table, text string) erro
 }
 
 // receipts gives the receipts after a generation to yield, one by one, their
-// form and signature verified. A document that is too large is never loaded. A
-// negative limit is none.
-func (s *SQLiteStore) receipts(ctx context.Context, k *conn, after uint64, limit int, yield func(Receipt) error) error {
-	rows, err := k.query(ctx, `SELECT generation, typeof(document), `+
-		`CASE WHEN octet_length(document) <= ? THEN CAST(document AS BLOB) END `+
+// form and signature verified, with their digests, until it wants no more. A
+// document that is too large or no text is never loaded. It returns how many
+// there were.
+func (s *SQLiteStore) receipts(
+	ctx context.Context, k *conn, after uint64, limit int, yield func(Receipt, ident.Digest) (bool, error),
+) (n int, err error) {
+	rows, err := k.query(ctx, `SELECT generation, `+
+		`CASE WHEN typeof(document) = 'text' AND octet_length(document) <= ? THEN CAST(document AS BLOB) END `+
 		`FROM main.receipts WHERE generation > ? ORDER BY generation LIMIT ?`, maxReceipt, int64(min(after, maxGeneration)), limit)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer rows.Close()
 	sign := newSigner(s.key)
 	for rows.Next() {
 		if err := ctx.Err(); err != nil {
-			return err
+			return n, err
 		}
 		var generation uint64
-		var kind string
 		var document sql.RawBytes
-		if err := rows.Scan(&generation, &kind, &document); err != nil {
-			return err
+		if err := rows.Scan(&generation, &document); err != nil {
+			return n, err
 		}
 		r, ok := parseReceipt(string(document))
-		if kind != "text" || !ok || !r.valid() || string(r.Document()) != string(document) || r.Generation != generation {
-			return errReceipt
+		if !ok || !r.valid() || r.Generation != generation || !sign.canonical(r, document) {
+			return n, errReceipt
 		}
 		if !sign.verify(r) {
-			return errSignature
+			return n, errSignature
 		}
-		if err := yield(r); err != nil {
-			return err
+		n++
+		if more, err := yield(r, ident.DigestOf(document)); err != nil || !more {
+			return n, err
 		}
 	}
 
-	return rows.Err()
+	return n, rows.Err()
+}
+
+// recorded reports whether h is one of the receipts of a ledger whose head is
+// verified.
+func (k *conn) recorded(ctx context.Context, h Head) (bool, error) {
+	if h.Generation == 0 || h.Generation > maxGeneration {
+		return false, nil
+	}
+	rows, err := k.query(ctx, "SELECT document FROM main.receipts WHERE generation = ? AND octet_length(document) <= ?",
+		int64(h.Generation), maxReceipt)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	found := false
+	for rows.Next() {
+		var document sql.RawBytes
+		if err := rows.Scan(&document); err != nil {
+			return false, err
+		}
+		found = ident.DigestOf(document) == h.Digest
+	}
+
+	return found, rows.Err()
 }
 
 // anchorHead reads the one row of an anchor and verifies its signature.
@@ -195,12 +122,9 @@ func (k *conn) anchorHead(ctx context.Context, table string, key Key) (Head, err
 	var h Head
 	var rows, generation uint64
 	var digest, signature string
-	if err := k.row(ctx, "SELECT count(*) FROM "+table).Scan(&rows); err != nil {
-		return h, err
-	}
-	err := k.row(ctx, "SELECT generation, digest, signature FROM "+table+
+	err := k.row(ctx, "SELECT (SELECT count(*) FROM "+table+"), generation, digest, signature FROM "+table+
 		" WHERE id = 1 AND typeof(generation) = 'integer' AND typeof(digest) = 'text' AND typeof(signature) = 'text'"+
-		" AND octet_length(digest) < 100 AND octet_length(signature) < 100").Scan(&generation, &digest, &signature)
+		" AND octet_length(digest) < 100 AND octet_length(signature) < 100").Scan(&rows, &generation, &digest, &signature)
 	if err != nil {
 		return h, err
 	}

@@ -14,8 +14,8 @@ import (
 
 var errRows = errors.New("a statement changed more or less than one row")
 
-// Append implements [Store]. Receipt and anchor are one transaction, and
-// everything is verified again inside of it.
+// Append implements [Store]. Receipt and anchor are one transaction. What was
+// verified before is proven to be unchanged inside of it.
 func (s *SQLiteStore) Append(ctx context.Context, after Head, e Entry) (Receipt, error) {
 	if err := s.usable(); err != nil {
 		return Receipt{}, err
@@ -26,16 +26,16 @@ func (s *SQLiteStore) Append(ctx context.Context, after Head, e Entry) (Receipt,
 	if s.readOnly {
 		return Receipt{}, fail(middleware.ReasonStoreFailed, nil)
 	}
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(defaultTransitionTimeout)
+	wait := defaultTransitionTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = time.Until(deadline)
 	}
 	var r Receipt
-	err := retry(ctx, deadline, func() (err error) {
+	err := retry(ctx, &wait, func() (err error) {
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		r, err = s.commit(ctx, deadline, after, e)
+		r, err = s.commit(ctx, &wait, after, e)
 
 		return err
 	})
@@ -55,7 +55,11 @@ func (s *SQLiteStore) Append(ctx context.Context, after Head, e Entry) (Receipt,
 
 // commit makes one attempt. Errors without a reason are what was found; those
 // with a reason are what was done.
-func (s *SQLiteStore) commit(ctx context.Context, deadline time.Time, after Head, e Entry) (Receipt, error) {
+func (s *SQLiteStore) commit(ctx context.Context, wait *time.Duration, after Head, e Entry) (Receipt, error) {
+	snap, err := s.refresh(ctx, wait)
+	if err != nil {
+		return Receipt{}, err
+	}
 	before, err := s.files.check()
 	if err != nil {
 		return Receipt{}, err
@@ -68,16 +72,29 @@ func (s *SQLiteStore) commit(ctx context.Context, deadline time.Time, after Head
 	if err := k.syncExtra(ctx); err != nil {
 		return Receipt{}, err
 	}
-	if err := retry(ctx, deadline, func() error { return k.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
+	if err := retry(ctx, wait, func() error { return k.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		return Receipt{}, err
 	}
-	recorded := false
-	v, err := s.load(ctx, k, func(h Head) { recorded = recorded || h == after })
-	if err != nil {
-		return Receipt{}, err
+	// Nobody else can commit now.
+	if snap, err = s.follow(ctx, k, snap); err != nil {
+		if isBusy(err) {
+			return Receipt{}, err
+		}
+
+		return Receipt{}, errAgain // what is wrong is found by refresh
 	}
-	if v.head != after && (e.State != Stopped || !recorded) {
-		return Receipt{}, fail(middleware.ReasonStaleGeneration, nil)
+	v := snap.view
+	if v.head != after {
+		recorded := false
+		if e.State == Stopped {
+			recorded, err = k.recorded(ctx, after)
+		}
+		if err != nil {
+			return Receipt{}, err
+		}
+		if !recorded {
+			return Receipt{}, fail(middleware.ReasonStaleGeneration, nil)
+		}
 	}
 	r, err := s.next(v, e)
 	if err != nil {
@@ -90,9 +107,10 @@ func (s *SQLiteStore) commit(ctx context.Context, deadline time.Time, after Head
 	if now, err := s.files.check(); err != nil || !before.same(now) {
 		return Receipt{}, errReplaced
 	}
-	if err := k.commit(ctx, deadline); err != nil {
+	if err := k.commit(ctx, wait); err != nil {
 		return Receipt{}, failedWrite(err)
 	}
+	s.seen(Head{Generation: r.Generation, Digest: r.Digest()})
 	if now, err := s.files.check(); err != nil || !before.same(now) {
 		return Receipt{}, errReplaced
 	}
@@ -149,8 +167,8 @@ func oneRow(res sql.Result, err error) error {
 // commit waits for the readers of both files to leave. While it waits SQLite
 // lets no new ones in, and the transaction stays as it is. It is never
 // interrupted: its answer is always what happened.
-func (k *conn) commit(ctx context.Context, deadline time.Time) error {
-	return retry(ctx, deadline, func() error { return k.exec(ctx, "COMMIT") })
+func (k *conn) commit(ctx context.Context, wait *time.Duration) error {
+	return retry(ctx, wait, func() error { return k.exec(ctx, "COMMIT") })
 }
 
 // failedWrite leaves busy as it is, to be tried again, and calls everything else
@@ -305,7 +323,8 @@ func (s *SQLiteStore) fill(ctx context.Context, first Receipt) error {
 	if err := k.write(ctx, first, s.key); err != nil {
 		return err
 	}
-	if err := k.commit(ctx, time.Now().Add(defaultTransitionTimeout)); err != nil {
+	wait := defaultTransitionTimeout
+	if err := k.commit(ctx, &wait); err != nil {
 		return err
 	}
 	for _, path := range [...]string{s.files.ledger, s.files.anchor} {

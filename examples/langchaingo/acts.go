@@ -3,21 +3,26 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/chains"
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/admission"
 	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/middleware"
 )
 
 const (
 	answered = "answered"
-	question = "My order 1001 arrived damaged. Please give me my money back."
+	// drainTimeout is how long the act waits for an effect that it keeps in flight.
+	drainTimeout = 50 * time.Millisecond
+	question     = "My order 1001 arrived damaged. Please give me my money back."
 )
 
 // act is one story: what is set up, what happens, and how it has to end.
@@ -74,7 +79,7 @@ func acts() []act {
 		},
 		{
 			name: "stop", about: "another process stops admission between preview and effect",
-			ledger: true, play: stop, want: "admission_stopped, stale_generation, answered", effects: 2,
+			ledger: true, play: stop, want: "admission_stopped, stale_generation, answered, drained", effects: 3,
 			adjust: patient,
 		},
 		{
@@ -235,7 +240,7 @@ func escalate(ctx context.Context, s *stack) (string, error) {
 
 // stop takes the preview, lets another process stop admission, and shows that
 // the effect is refused; that enabling again is no return of the old authority;
-// and that a fresh preview goes through.
+// that a fresh preview goes through; and that an effect in flight is waited for.
 func stop(ctx context.Context, s *stack) (string, error) {
 	model, err := s.model(refundScript, nil)
 	if err != nil {
@@ -264,11 +269,53 @@ func stop(ctx context.Context, s *stack) (string, error) {
 	s.timeline.note("another process has enabled it again")
 	outcomes = append(outcomes, outcome(chains.Run(ctx, agent, question)))
 
-	if _, err := run.Preview(ctx); err != nil {
+	preview, err := run.Preview(ctx)
+	if err != nil {
 		return "", err //nolint:wrapcheck // content-free
 	}
 	s.timeline.note("the run has taken a fresh preview")
 	outcomes = append(outcomes, outcome(chains.Run(ctx, agent, question)))
+	drained, err := drain(ctx, s, preview)
 
-	return strings.Join(outcomes, ", "), nil
+	return strings.Join(append(outcomes, drained), ", "), err
+}
+
+// drain stops while an effect is in flight: that one is not recalled, and Drain
+// says when it is over.
+func drain(ctx context.Context, s *stack, preview middleware.Preview) (string, error) {
+	control := s.guard.Admission()
+	begun, finish, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := admission.Dispatch(ctx, control, preview, func(ctx context.Context) (string, error) {
+			close(begun)
+			<-finish
+
+			return s.desk.notify(ctx, "1001")
+		})
+		done <- err
+	}()
+	select {
+	case <-begun:
+	case err := <-done: // refused
+		return "", err
+	}
+	s.timeline.note("an effect is in flight")
+	err := s.operator(ctx, "stop")
+	s.timeline.note("another process has stopped admission")
+
+	short, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	early := control.Drain(short)
+	s.timeline.note("drain, while the effect is still in flight: " + outcome("drained", early))
+	close(finish)
+	late := control.Drain(ctx)
+	s.timeline.note("drain, once more: the effect is over, nothing is in flight in this process")
+	if err := errors.Join(err, late, <-done); err != nil {
+		return "", err
+	}
+	if early == nil {
+		return "drained too early", nil
+	}
+
+	return "drained", nil
 }

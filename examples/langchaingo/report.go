@@ -28,13 +28,13 @@ func (r result) printJSON(w io.Writer) error {
 }
 
 func printTable(w io.Writer, results []result, paint painter) {
-	fmt.Fprintf(w, "%-14s %-46s %8s %10s  %s\n", "act", "outcome", "effects", "time", "as it should")
+	fmt.Fprintf(w, "%-14s %-56s %8s %10s  %s\n", "act", "outcome", "effects", "time", "as it should")
 	for _, r := range results {
 		word := "yes"
 		if !r.OK {
 			word = "NO"
 		}
-		fmt.Fprintf(w, "%-14s %-46s %8d %10s  %s\n",
+		fmt.Fprintf(w, "%-14s %-56s %8d %10s  %s\n",
 			r.Act, r.Outcome, r.Effects, since(time.Duration(r.DurationMS)*time.Millisecond), paint.ok(r.OK, word))
 	}
 }

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,14 +15,18 @@ import (
 // Run executes one command and returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	restrictNewFiles()
+	if completing(args) {
+		defer muteStderr()()
+	}
 
-	return run(args, stdin, stdout, stderr, os.Getenv)
+	return newApp(stdout, os.Getenv).run(context.Background(), args, stdin, stderr)
 }
 
 // app is what the commands of one invocation share.
 type app struct {
 	getenv func(string) string
 	stdout io.Writer
+	now    func() time.Time
 
 	state, anchor, keyFile, pin string
 	timeout                     time.Duration
@@ -30,9 +34,12 @@ type app struct {
 	failed                      bool // an object was printed, and the exit code is 1 all the same
 }
 
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &app{getenv: getenv, stdout: stdout}
-	err := a.execute(args, stdin)
+func newApp(stdout io.Writer, getenv func(string) string) *app {
+	return &app{stdout: stdout, getenv: getenv, now: time.Now}
+}
+
+func (a *app) run(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer) int {
+	err := a.execute(ctx, args, stdin)
 	if err != nil {
 		printError(stderr, err)
 
@@ -45,20 +52,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(s
 	return 0
 }
 
-func (a *app) execute(args []string, stdin io.Reader) error {
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return errUsage // cobra would answer this one by itself, with what it was given
-	}
+func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) error {
 	if args == nil {
 		args = []string{} // nil makes cobra read os.Args
 	}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(io.Discard)
 
-	return root.Execute()
+	return root.ExecuteContext(ctx) //nolint:wrapcheck // becomes a code
 }
 
 func (a *app) root() *cobra.Command {
@@ -75,10 +79,9 @@ func (a *app) root() *cobra.Command {
 
 			return nil
 		},
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.state, "state", "", "ledger `file`, else INTERLOCK_STATE")
@@ -88,7 +91,17 @@ func (a *app) root() *cobra.Command {
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for a locked store")
 	flags.BoolVar(&a.asJSON, "json", false, "wrap the answer as {ok, command, data}")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(a.initCommand(), a.statusCommand(), a.stopCommand(), a.resumeCommand(), a.keygenCommand())
+	root.AddCommand(a.keygenCommand(), a.initCommand(), a.statusCommand(), a.stopCommand(), a.resumeCommand(),
+		a.verifyCommand(), a.logCommand(), a.watchCommand())
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+		if !cmd.Runnable() { // completion: an unknown shell is a mistake, not a wish for help
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+	completeWords(root, "pin")
+	completeWords(root, "timeout")
 
 	return root
 }
@@ -148,6 +161,8 @@ type failure struct {
 	Reason string `json:"reason_code"`
 	// Admission is may_still_be_open for a stop that could not be recorded.
 	Admission string `json:"admission,omitempty"`
+	// FirstBad is what verify found, if a receipt is to blame.
+	FirstBad uint64 `json:"first_bad_generation,omitempty"`
 }
 
 func (a *app) print(command string, data any) error {
@@ -174,8 +189,11 @@ func (e stopError) Unwrap() error { return e.error }
 
 func printError(w io.Writer, err error) {
 	f := failure{Reason: codeOf(err)}
-	if _, ok := err.(stopError); ok { //nolint:errorlint // made by the stop command itself
+	switch e := err.(type) { //nolint:errorlint // made by the commands themselves
+	case stopError:
 		f.Admission = "may_still_be_open"
+	case verifyError:
+		f.FirstBad = e.firstBad
 	}
 	_ = json.NewEncoder(w).Encode(f) //nolint:errchkjson // nobody is left to tell
 }

@@ -20,7 +20,11 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"interlock": func() { os.Exit(cli.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"interlock": func() {
+			limitFileSize()
+			os.Exit(cli.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		},
+		"hold": func() { hold(os.Args[1], os.Args[2]) },
 	})
 }
 
@@ -38,6 +42,14 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				copy(data[len(data)-600:], bytes.Repeat([]byte("canary "), 80))
 				ts.Check(os.WriteFile(path, data, 0o600))
+			},
+			// sql FILE STATEMENT changes a database behind the program's back.
+			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
+				db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+				ts.Check(err)
+				defer db.Close()
+				_, err = db.Exec(args[1])
+				ts.Check(err)
 			},
 		},
 	})
@@ -191,8 +203,6 @@ func TestBadInput(t *testing.T) {
 		"flag without value":  {p.env(), []string{"stop", "--scope"}, "invalid_control_metadata"},
 		"argument":            {p.env(), []string{"stop", "canary"}, "invalid_control_metadata"},
 		"argument of root":    {p.env(), []string{"--json", "canary"}, "invalid_control_metadata"},
-		"completion":          {p.env(), []string{"__complete", "stop", "--canary"}, "invalid_control_metadata"},
-		"no descriptions":     {p.env(), []string{"__completeNoDesc", "canary"}, "invalid_control_metadata"},
 		"help topic":          {p.env(), []string{"help", "canary"}, "invalid_control_metadata"},
 		"timeout":             {p.env(), []string{"stop", "--timeout", "canary"}, "invalid_control_metadata"},
 		"no timeout":          {p.env(), []string{"stop", "--timeout", "0s"}, "invalid_control_metadata"},

@@ -19,7 +19,8 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Make a new store: everything is disabled",
 		Long: "init makes ledger and anchor, which may not exist yet, and prints the digest of the first receipt.\n" +
-			"Keep that digest as --pin, and the anchor on storage that no restore of the ledger touches.",
+			"Keep that digest as --pin, and the anchor on storage that no restore of the ledger touches. A path that exists is refused,\n" +
+			"an empty file too, and nothing that was there is changed. One key belongs to one store.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			role, err := admission.ParseRole(roleText)
@@ -48,8 +49,9 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of a scope",
-		Long: "status verifies ledger and anchor completely and prints what a check of the scope would go by.\n" +
-			"With nothing configured it says admission_disabled. An untrusted state is printed too, and exits 1.",
+		Long: "status verifies ledger and anchor completely and prints what a check of the scope would go by now; a moment later\n" +
+			"somebody may have changed it. With nothing configured it says admission_disabled. An untrusted state is printed too,\n" +
+			"with the highest known generation, and exits 1. It does not say whether an effect is still in flight somewhere.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.status(cmd, scope) },
 	}
@@ -71,9 +73,7 @@ func (a *app) status(cmd *cobra.Command, scopeText string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
-	defer cancel()
-	c, done, err := a.controller(ctx, cfg)
+	c, done, err := a.controller(cmd.Context(), cfg)
 	if errors.Is(err, admission.ErrUntrustedState) {
 		a.failed = true
 
@@ -85,13 +85,9 @@ func (a *app) status(cmd *cobra.Command, scopeText string) error {
 		return err
 	}
 	defer done()
-	status := c.Status(ctx, scope)
-	switch {
-	case status.State != admission.Stopped, errors.Is(status.Reason, admission.ErrStopped):
-	case errors.Is(status.Reason, admission.ErrUntrustedState):
-		a.failed = true
-	default:
-		return admission.ErrStoreBusy // also when the time was over before the store was free
+	status, err := a.readStatus(cmd.Context(), c, scope)
+	if err != nil {
+		return err
 	}
 
 	return a.printStatus(cmd.Name(), status)
@@ -99,15 +95,25 @@ func (a *app) status(cmd *cobra.Command, scopeText string) error {
 
 func (a *app) stopCommand() *cobra.Command {
 	var m metadata
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop a scope, now and for every process of this host",
 		Long: "stop records a stop. Once it has returned, every check that begins afterwards refuses, in every process of this host\n" +
-			"that uses this store. Effects that have begun go on. With store_busy nothing was recorded: admission may still be open.",
+			"that uses this store. Effects that have begun are not recalled: each process can wait for its own with Drain.\n" +
+			"With store_busy (somebody holds the ledger locked) or store_failed (the disk) nothing was recorded, and admission may\n" +
+			"still be open. After store_busy --force renames the anchor, which no lock prevents: every check of every scope fails from\n" +
+			"then on. It prints untrusted_state and exits 0. Only a human can undo it: find who held the lock, then move the anchor\n" +
+			"back to its name.\n" +
+			"Neither form reaches another host, or a program that does not ask the gate.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := a.transition(cmd, m, false, (*admission.Controller).Stop)
-			if err != nil && errors.Is(err, admission.ErrStoreBusy) {
+			do := (*admission.Controller).Stop
+			if force {
+				do = (*admission.Controller).ForceStop
+			}
+			err := a.transition(cmd, m, false, do)
+			if errors.Is(err, admission.ErrStoreBusy) || errors.Is(err, admission.ErrStoreFailed) {
 				return stopError{err}
 			}
 
@@ -116,6 +122,8 @@ func (a *app) stopCommand() *cobra.Command {
 	}
 	m.flags(cmd, admission.IncidentCommander)
 	cmd.Flags().StringVar(&m.reason, "reason", admission.EmergencyStop.String(), "emergency_stop or maintenance")
+	cmd.Flags().BoolVar(&force, "force", false, "if the store stays locked, take the anchor away: everything stops")
+	completeWords(cmd, "reason", admission.EmergencyStop.String(), admission.Maintenance.String())
 
 	return cmd
 }
@@ -170,10 +178,12 @@ func (m *metadata) flags(cmd *cobra.Command, role admission.Role) {
 
 func roleFlag(cmd *cobra.Command, role *string, value admission.Role) {
 	cmd.Flags().StringVar(role, "role", value.String(), "operator or incident_commander; recorded, not verified")
+	completeWords(cmd, "role", admission.Operator.String(), admission.IncidentCommander.String())
 }
 
 func scopeFlag(cmd *cobra.Command, scope *string) {
 	cmd.Flags().StringVar(scope, "scope", admission.Global().String(), "global or one `workflow` identifier")
+	completeWords(cmd, "scope", admission.Global().String())
 }
 
 func (m *metadata) parse() (t admission.Transition, err error) {
@@ -228,7 +238,7 @@ func (a *app) initialize(ctx context.Context, role admission.Role) (ident.Digest
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	cfg.Role = role
+	cfg.Role, cfg.Now = role, a.now
 
 	return admission.Initialize(ctx, cfg)
 }
@@ -259,7 +269,7 @@ func (a *app) controller(ctx context.Context, cfg admission.StoreConfig) (*admis
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := admission.New(admission.Config{Store: s})
+	c, err := admission.New(admission.Config{Store: s, Now: a.now})
 	if err != nil {
 		return nil, nil, err
 	}
