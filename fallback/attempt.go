@@ -95,7 +95,9 @@ func (m *Model) try(ctx context.Context, c *candidate, w *walk) (e ended) {
 		if e.class != 0 || w.report != nil || m.cfg.Observer != nil || m.cfg.Tracer != nil {
 			e.duration = m.cfg.Now().Sub(start) // else nobody wants to know
 		}
-		end(m.attemptOutcome(c, w.number, &e))
+		if m.cfg.Tracer != nil {
+			end(m.attemptOutcome(c, w.number, &e))
+		}
 		m.reportAttempt(ctx, c, w.number, &e)
 	}()
 	resp, err := a.run(w.call, w.number) //nolint:contextcheck // the attempt is the context

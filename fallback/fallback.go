@@ -94,7 +94,8 @@ type Model struct {
 	limits     limits
 	buffer     int // bytes held back for the caller, 0 is passthrough
 	timing     timing
-	epoch      time.Time // what limits are counted from
+	epoch      time.Time        // what limits are counted from
+	wall       func() time.Time // for the dates of providers
 	candidates []*candidate
 	largest    int // window
 	seq        atomic.Uint64
@@ -115,10 +116,11 @@ func New(cfg Config) (*Model, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	epoch, wall := time.Now(), cfg.Now
+	if wall == nil { // the monotonic clock alone costs half of both
+		cfg.Now, wall = func() time.Time { return epoch.Add(time.Since(epoch)) }, time.Now
 	}
-	m := &Model{cfg: cfg, limits: cfg.limits(), timing: specified(), epoch: time.Now()}
+	m := &Model{cfg: cfg, limits: cfg.limits(), timing: specified(), epoch: epoch, wall: wall}
 	if cfg.Stream != nil {
 		m.buffer = cfg.Stream.buffer()
 	}

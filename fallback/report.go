@@ -52,9 +52,6 @@ func attemptDecision(c *candidate, number int, e *ended) middleware.Decision {
 }
 
 func (m *Model) attemptOutcome(c *candidate, number int, e *ended) middleware.Outcome {
-	if m.cfg.Tracer == nil {
-		return middleware.Outcome{}
-	}
 	o := middleware.Outcome{
 		Decision: attemptDecision(c, number, e), InputTokens: e.in, OutputTokens: e.out, Finish: e.finish,
 	}

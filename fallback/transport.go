@@ -44,7 +44,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 		return resp, err
 	}
-	a.seen.record(resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"), a.model.cfg.Now()))
+	a.seen.record(resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"), a.model.wall()))
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
 		if a.c.sse { // the two whose error bodies we know
