@@ -38,3 +38,20 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts
 		t.Errorf("the stall clock allocates %v times, want at most 4", n)
 	}
 }
+
+// TestStateAtAMillion: the tables of the default loop detector do not grow with
+// history.
+func TestStateAtAMillion(t *testing.T) {
+	t.Parallel()
+	r := watchdog.NewRules(middleware.ReadOnly)
+	var at10k uintptr
+	for n := range uint64(1_000_000) {
+		r.Call(n, n/3, int(n/2))
+		if n == 10_000 {
+			at10k = r.Size()
+		}
+	}
+	if size := r.Size(); size > 8<<10 || size != at10k {
+		t.Errorf("%d bytes after a million calls, %d after ten thousand; want at most 8 KiB", size, at10k)
+	}
+}
