@@ -136,7 +136,7 @@ func want(tb testing.TB, m llms.Model, answer string) {
 func contentFree(tb testing.TB, err error) {
 	tb.Helper()
 	all := fmt.Sprintf("%v|%+v|%#v|%s|%q", err, err, err, err, err)
-	switch e := err.(type) { //nolint:errorlint // a dump of this very structure
+	switch e := err.(type) {
 	case *fallback.CandidateError:
 		all += fmt.Sprintf("|%v|%+v|%#v", *e, *e, *e)
 	case *fallback.ExhaustedError:
