@@ -173,7 +173,7 @@ func (t *trail) countTool(c *toolCall, tool *toolEntry, fresh, news, item, fresh
 		}
 	}
 	tool.epoch = t.epoch
-	if fresh {
+	if freshTool || fresh && !news { // while there is news, nobody asks which arguments stay
 		tool.values = valueBits(c)
 	}
 }
