@@ -114,7 +114,7 @@ func TestKeep(t *testing.T) { //nolint:paralleltest // as TestActs
 
 // What the acts about models show, and that nothing of what was said comes out.
 func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
-	for name, wants := range map[string][]string{
+	for name, wants := range map[string][]string{ //nolint:paralleltest // as TestActs
 		"stream-cut":      {"chunks are held back", "seen 92 of 92 bytes", "chunks are handed on at once", "seen 35 of 92 bytes"},
 		"silent-provider": {"timeout · primary", "substitute timeout · secondary"},
 		"cross-vendor":    {"success · primary", "substitute overloaded · secondary", "issue_refund ran", "notify_customer ran"},
