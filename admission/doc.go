@@ -118,7 +118,11 @@
 //
 // What is seen when: whatever goes through SQLite, moves a file's size or times,
 // or puts another file in its place, at the next check. Bytes that are changed
-// below the file system, at the next verification of all receipts.
+// below the file system, at the next verification of all receipts. A folder above
+// the files that was opened to others: at the next transition or verification.
+// Kernels before 6.13 give all changes of one tick (some 4 ms) the same time: two
+// writes to a file within it, of which the second goes past SQLite and keeps the
+// size, look like one until the next verification.
 //
 // # Concurrency and failure
 //
