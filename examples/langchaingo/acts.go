@@ -182,9 +182,10 @@ func stall(ctx context.Context, s *stack) (string, error) {
 		return "", err
 	}
 	release := s.desk.hang()
-	s.desk.lookupHangs = true
+	s.desk.lookupHangs.Store(true)
 	outcomes := []string{ask(ctx, s, agent)}
-	s.desk.lookupHangs, s.desk.refundHangs = false, true
+	s.desk.lookupHangs.Store(false)
+	s.desk.refundHangs.Store(true)
 	outcomes = append(outcomes, ask(ctx, s, agent))
 	s.timeline.note(fmt.Sprintf("abandoned and still running: %d", s.guard.Watchdog().Abandoned()))
 	release()
@@ -208,7 +209,7 @@ func polling(ctx context.Context, s *stack) (string, error) {
 }
 
 func escalate(ctx context.Context, s *stack) (string, error) {
-	s.desk.notifyFails = true
+	s.desk.notifyFails.Store(true)
 	model, err := s.model(notifyScript, nil)
 	if err != nil {
 		return "", err

@@ -30,10 +30,8 @@ type desk struct {
 	outbox string
 	ran    func(toolName string, took time.Duration) // hears of each tool that really ran
 
-	// Faults that acts switch on.
-	lookupHangs bool
-	refundHangs bool
-	notifyFails bool
+	// Faults that acts switch on, while tools that were left behind still run.
+	lookupHangs, refundHangs, notifyFails atomic.Bool
 
 	gone  chan struct{}  // hanging tools wait for it, whatever their contexts say
 	hangs sync.WaitGroup // and are waited for
@@ -147,7 +145,7 @@ func (t tool) Call(ctx context.Context, input string) (string, error) {
 }
 
 func (d *desk) lookup(ctx context.Context, id string) (string, error) {
-	if d.lookupHangs {
+	if d.lookupHangs.Load() {
 		return "", d.deaf()
 	}
 	var (
@@ -167,7 +165,7 @@ func (d *desk) lookup(ctx context.Context, id string) (string, error) {
 }
 
 func (d *desk) refund(ctx context.Context, id string) (string, error) {
-	if d.refundHangs {
+	if d.refundHangs.Load() {
 		return "", d.deaf()
 	}
 	res, err := d.db.ExecContext(ctx,
@@ -192,7 +190,7 @@ func (d *desk) status(context.Context, string) (string, error) {
 }
 
 func (d *desk) notify(_ context.Context, id string) (string, error) {
-	if d.notifyFails {
+	if d.notifyFails.Load() {
 		return "", errors.New("outbox: no route to the mail relay")
 	}
 	f, err := os.OpenFile(d.outbox, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

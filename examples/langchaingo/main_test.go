@@ -208,7 +208,7 @@ func TestLive(t *testing.T) {
 		if code := run(t.Context(), []string{"-provider", "ollama", "-model", "any-model"}, &stdout, &stderr); code != 1 {
 			t.Errorf("exit %d: %s", code, stderr.String())
 		}
-		if out := stdout.String(); !strings.Contains(out, "network, 0 written") {
+		if out := stdout.String(); !strings.Contains(out, "exhausted, 0 written") {
 			t.Errorf("got %s", out)
 		}
 	})
