@@ -136,7 +136,7 @@ func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, content := range []string{"damaged", "1001", "refund it", "from the primary", "scripted"} {
+			for _, content := range []string{"damaged", "order 1001", "refund it", "from the primary", "scripted"} {
 				if strings.Contains(stdout.String(), content) || bytes.Contains(spans, []byte(content)) {
 					t.Errorf("content left the process: %q", content)
 				}
