@@ -34,6 +34,7 @@ type desk struct {
 	lookupHangs, refundHangs, notifyFails atomic.Bool
 
 	gone  chan struct{}  // hanging tools wait for it, whatever their contexts say
+	mu    sync.Mutex     // orders the first Add before the Wait
 	hangs sync.WaitGroup // and are waited for
 	asked atomic.Int64   // for the state of a refund
 }
@@ -50,13 +51,17 @@ func (d *desk) hang() (release func()) {
 	d.gone = make(chan struct{})
 
 	return func() {
+		d.mu.Lock()
 		close(d.gone)
+		d.mu.Unlock()
 		d.hangs.Wait()
 	}
 }
 
 func (d *desk) deaf() error {
+	d.mu.Lock()
 	d.hangs.Add(1)
+	d.mu.Unlock()
 	defer d.hangs.Done()
 	<-d.gone
 
