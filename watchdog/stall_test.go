@@ -429,7 +429,9 @@ func TestPauseRace(t *testing.T) {
 				return nil, ctx.Err()
 			}, dog.Tool())
 			ctx, _ := startRun(t.Context(), t)
-			if _, err := tool.Do(ctx, "", "x"); !errors.Is(err, middleware.ReasonStalled) || len(rec.decisions()) != 1 {
+			_, err := tool.Do(ctx, "", "x")
+			synctest.Wait() // the observer hears of it on the timer's goroutine
+			if !errors.Is(err, middleware.ReasonStalled) || len(rec.decisions()) != 1 {
 				t.Errorf("got %v, decisions %v", err, rec.verdicts())
 			}
 		})
