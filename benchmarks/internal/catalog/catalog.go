@@ -1,0 +1,22 @@
+// Package catalog lists every row, target and series of the benchmarks.
+package catalog
+
+import (
+	"slices"
+
+	"github.com/interlock-go/interlock/benchmarks/internal/micro"
+	"github.com/interlock-go/interlock/benchmarks/internal/peers"
+	"github.com/interlock-go/interlock/benchmarks/internal/row"
+	"github.com/interlock-go/interlock/benchmarks/internal/scale"
+)
+
+// Rows returns all rows, in the order of the report.
+func Rows() []row.Row { return slices.Concat(micro.Rows(), peers.Rows(), scale.Rows()) }
+
+// Targets returns the claims about rows that a report checks.
+func Targets() []row.Target {
+	return slices.Concat(micro.Targets(), peers.Targets(), scale.Targets())
+}
+
+// Series returns the claims about growth that a report fits.
+func Series() []row.Series { return scale.Series() }
