@@ -1,0 +1,231 @@
+package macro
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tmc/langchaingo/chains"
+
+	"github.com/interlock-go/interlock/benchmarks/internal/fixture"
+	"github.com/interlock-go/interlock/benchmarks/internal/row"
+)
+
+// The units of rows that are no time.
+const (
+	PerSecond row.Unit = "1/s"
+	Count     row.Unit = "1"
+)
+
+const (
+	receipts = 1000 // of the ledger that is checked
+	warmUp   = 32   // runs before those that are measured, so that connections are there
+
+	outageTakes = 10 * time.Millisecond // until a request is refused
+)
+
+// loads are the numbers of runs at a time, with how many are measured.
+func loads() []struct{ concurrent, runs int } {
+	return []struct{ concurrent, runs int }{{1, 150}, {16, 480}, {256, 1024}}
+}
+
+// figures are what is taken of a batch.
+func figures() []struct {
+	name, about string
+	unit        row.Unit
+	of          func(*batch) float64
+} {
+	return []struct {
+		name, about string
+		unit        row.Unit
+		of          func(*batch) float64
+	}{
+		{"p50", "half of the runs took less", row.Nanoseconds, func(b *batch) float64 { return b.quantile(0.50) }},
+		{"p90", "nine runs of ten took less", row.Nanoseconds, func(b *batch) float64 { return b.quantile(0.90) }},
+		{"p99", "99 runs of 100 took less", row.Nanoseconds, func(b *batch) float64 { return b.quantile(0.99) }},
+		{"rate", "runs that ended in a second", PerSecond, (*batch).perSecond},
+	}
+}
+
+// Rows returns the rows of the set.
+func Rows(l *fixture.Ledgers) []row.Row {
+	var rows []row.Row
+	for _, k := range []kind{mrkl, functions} {
+		for _, load := range loads() {
+			batches := map[string]*shared{
+				"bare": {make: func() (batch, error) {
+					return healthy(load.runs, load.concurrent, func(p *provider) (*desk, error) { return bare(k, p) })
+				}},
+				"guarded": {make: func() (batch, error) {
+					return gated(l, load.runs, load.concurrent, k)
+				}},
+			}
+			for _, f := range figures() {
+				for _, who := range []string{"bare", "guarded"} {
+					name := func(who string) string {
+						return fmt.Sprintf("macro/%s/%s/at-once-%d/%s", k, who, load.concurrent, f.name)
+					}
+					r := row.Row{
+						Name: name(who), Set: row.Macro, Unit: f.unit, Slow: true, Measure: batches[who].reader(f.of),
+						About: fmt.Sprintf("one-tool %s runs over HTTP, %s, %d at a time: %s", k, who, load.concurrent, f.about),
+					}
+					if who == "guarded" {
+						r.RatioTo = name("bare")
+					}
+					rows = append(rows, r)
+				}
+			}
+		}
+	}
+
+	return append(rows, outage(l, 3000, 1000)...)
+}
+
+// Targets returns the claims about them.
+func Targets() []row.Target {
+	return []row.Target{{
+		Name: "mrkl-run", About: "a guarded MRKL run over loopback HTTP, p50, against the bare one",
+		Row: "macro/mrkl/guarded/at-once-1/p50", To: "macro/mrkl/bare/at-once-1/p50", AtMost: 1.05, Allocs: -1,
+	}, {
+		Name: "outage-requests", About: "requests that a provider which is down still gets from 1,000 concurrent runs, against asking it each time",
+		Row: "macro/outage/fallback/requests", To: "macro/outage/by-hand/requests", AtMost: 0.2, Allocs: -1,
+	}}
+}
+
+func healthy(runs, concurrent int, open func(*provider) (*desk, error)) (batch, error) {
+	p := startProvider(0)
+	defer p.Close()
+	d, err := open(p)
+	if err != nil {
+		return batch{}, err
+	}
+	defer d.close()
+
+	return measured(d, runs, concurrent)
+}
+
+func gated(l *fixture.Ledgers, runs, concurrent int, k kind) (batch, error) {
+	ledger, err := l.Get(receipts)
+	if err != nil {
+		return batch{}, err
+	}
+	defer ledger.Release()
+
+	return healthy(runs, concurrent, func(p *provider) (*desk, error) { return guarded(k, ledger, p) })
+}
+
+// measured warms up and drives, and sees to it that each run called the tool.
+func measured(d *desk, runs, concurrent int) (batch, error) {
+	if _, err := drive(max(warmUp, concurrent), concurrent, d.ask); err != nil {
+		return batch{}, err
+	}
+	before := d.tool.Calls()
+	b, err := drive(runs, concurrent, d.ask)
+	if err == nil && d.tool.Calls()-before != uint64(runs) { //nolint:gosec // a small number
+		err = fixture.ErrWork
+	}
+
+	return b, err
+}
+
+// outage compares what a fallback and code by hand do with a provider that is down.
+func outage(l *fixture.Ledgers, runs, atOnce int) []row.Row {
+	who := []struct {
+		name, about string
+		batches     *shared
+	}{
+		{"by-hand", "the second provider is asked whenever the first has failed", &shared{make: func() (batch, error) {
+			return down(runs, atOnce, byHand)
+		}}},
+		{"fallback", "the guard's fallback", &shared{make: func() (batch, error) {
+			ledger, err := l.Get(receipts)
+			if err != nil {
+				return batch{}, err
+			}
+			defer ledger.Release()
+
+			return down(runs, atOnce, func(first, second *provider) (*desk, error) { return guarded(mrkl, ledger, first, second) })
+		}}},
+	}
+	var rows []row.Row
+	for _, f := range []struct {
+		name, about string
+		unit        row.Unit
+		of          func(*batch) float64
+	}{
+		{"goodput", "runs that were answered in a second", PerSecond, (*batch).perSecond},
+		{"p50", "half of the runs took less", row.Nanoseconds, func(b *batch) float64 { return b.quantile(0.50) }},
+		{"p99", "99 runs of 100 took less", row.Nanoseconds, func(b *batch) float64 { return b.quantile(0.99) }},
+		{"requests", fmt.Sprintf("requests that the provider which is down got from %d runs", runs), Count,
+			func(b *batch) float64 { return float64(b.requests) }},
+	} {
+		for _, w := range who {
+			r := row.Row{
+				Name: "macro/outage/" + w.name + "/" + f.name, Set: row.Macro, Unit: f.unit, Slow: true,
+				Measure: w.batches.reader(f.of),
+				About:   fmt.Sprintf("MRKL runs, %d at a time, the first provider down; %s: %s", atOnce, w.about, f.about),
+			}
+			if w.name != "by-hand" {
+				r.RatioTo = "macro/outage/by-hand/" + f.name
+			}
+			rows = append(rows, r)
+		}
+	}
+
+	return rows
+}
+
+// down begins with the first request of the outage: what the fallback learns is
+// part of what is measured. Every run has to be answered.
+func down(runs, atOnce int, open func(first, second *provider) (*desk, error)) (batch, error) {
+	first, second := startProvider(outageTakes), startProvider(0)
+	defer first.Close()
+	defer second.Close()
+	d, err := open(first, second)
+	if err != nil {
+		return batch{}, err
+	}
+	defer d.close()
+	b, err := drive(runs, atOnce, d.ask)
+	b.requests = first.requests.Load()
+
+	return b, err
+}
+
+// byHand is what one writes in an afternoon: two agents, the second asked
+// whenever the first has failed.
+func byHand(first, second *provider) (*desk, error) {
+	d := &desk{tool: fixture.NewTool()}
+	a, err := bare(mrkl, first)
+	if err != nil {
+		return nil, err
+	}
+	d.closer = append(d.closer, a.close)
+	b, err := bare(mrkl, second)
+	if err != nil {
+		d.close()
+
+		return nil, err
+	}
+	d.closer = append(d.closer, b.close)
+	d.chain = &either{Chain: a.chain, second: b.chain}
+
+	return d, nil
+}
+
+// either asks the second chain whenever the first has failed.
+type either struct {
+	chains.Chain
+
+	second chains.Chain
+}
+
+// Call asks one, and then the other.
+func (e *either) Call(ctx context.Context, in map[string]any, options ...chains.ChainCallOption) (map[string]any, error) {
+	out, err := e.Chain.Call(ctx, in, options...)
+	if err == nil {
+		return out, nil
+	}
+
+	return e.second.Call(ctx, in, options...)
+}
