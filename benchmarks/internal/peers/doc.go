@@ -30,12 +30,12 @@ func Rows(l *fixture.Ledgers) []row.Row {
 func Targets() []row.Target {
 	return []row.Target{
 		{
-			Name: "four-policies-failing", Row: "peers/failing/failsafe-four-policies", To: "peers/failing/interlock-fallback",
-			About:   "failsafe-go's retry, breaker, fallback and timeout over our fallback, while the primary fails every call",
+			Name: "four-policies-failing", Row: "peers/failing/failsafe-four-policies-each", To: "peers/failing/interlock-fallback",
+			About:   "failsafe-go's retry, breaker, fallback and timeout, for both models, over our fallback, while the primary fails every call",
 			AtLeast: 3, Allocs: -1,
 		},
 		{
-			Name: "four-policies-guarded", Row: "peers/failing/failsafe-four-policies", To: "peers/failing/interlock-guarded",
+			Name: "four-policies-guarded", Row: "peers/failing/failsafe-four-policies-each", To: "peers/failing/interlock-guarded",
 			About:   "the same over the whole guard around a model, no-op telemetry",
 			AtLeast: 3, Allocs: -1,
 		},
@@ -45,7 +45,7 @@ func Targets() []row.Target {
 			AtLeast: 3, Allocs: -1,
 		},
 		{
-			Name: "four-policies-outage", Row: "peers/outage/failsafe-four-policies", To: "peers/outage/interlock-fallback",
+			Name: "four-policies-outage", Row: "peers/outage/failsafe-four-policies-each", To: "peers/outage/interlock-fallback",
 			About:   "the same with the primary's breaker open",
 			AtLeast: 3, Allocs: -1,
 		},

@@ -93,6 +93,7 @@ func outage() []row.Row {
 		modelRow("peers/outage/gobreaker", ours, "the primary is down and its gobreaker open: refused, the backup is asked by hand", open, guardedByGobreaker),
 		modelRow("peers/outage/failsafe-fallback", ours, "the primary's breaker is open: failsafe-go's fallback asks the backup", open, failsafeOpen),
 		modelRow("peers/outage/failsafe-four-policies", ours, "the same with failsafe-go's fallback, retry, breaker and timeout", open, failsafeFour),
+		modelRow("peers/outage/failsafe-four-policies-each", ours, "the same with the backup behind a retry, breaker and timeout of its own, as ours is", open, failsafeEach),
 		modelRow("peers/outage/interlock-fallback", ours, "the primary is benched: our fallback asks the backup", open, ourFallback),
 		modelRow(ours, "peers/healthy/bare", "the same in the whole guard, no-op telemetry", open, ourGuard),
 	}
@@ -104,6 +105,7 @@ func failing() []row.Row {
 	return []row.Row{
 		modelRow("peers/failing/failsafe-fallback", ours, "the primary is asked and fails: failsafe-go's fallback asks the backup", down, failsafeFallback),
 		modelRow("peers/failing/failsafe-four-policies", ours, "the same with failsafe-go's fallback, retry (of one attempt), breaker and timeout", down, failsafeFour),
+		modelRow("peers/failing/failsafe-four-policies-each", ours, "the same with the backup behind a retry, breaker and timeout of its own, as ours is", down, failsafeEach),
 		modelRow("peers/failing/interlock-fallback", ours, "the primary's bench is over in each call: our fallback probes it, it fails, the backup is asked", down, ourFallback),
 		modelRow(ours, "peers/healthy/bare", "the same in the whole guard, no-op telemetry", down, ourGuard),
 	}
@@ -230,6 +232,25 @@ func failsafeFour(s *scene, c condition) (func(context.Context) (response, error
 	retry := retrypolicy.NewBuilder[response]().WithMaxAttempts(1).AbortOnErrors(circuitbreaker.ErrOpen).Build()
 
 	return executing(s, toBackup(s), retry, breaker(c), timeout.New[response](time.Minute)), nothing, nil
+}
+
+// failsafeEach is the four-policy form for both models: what the fallback turns
+// to is protected as the primary is, which is what ours does.
+func failsafeEach(s *scene, c condition) (func(context.Context) (response, error), func(), error) {
+	own := func(c condition) []failsafe.Policy[response] {
+		return []failsafe.Policy[response]{
+			retrypolicy.NewBuilder[response]().WithMaxAttempts(1).AbortOnErrors(circuitbreaker.ErrOpen).Build(),
+			breaker(c), timeout.New[response](time.Minute),
+		}
+	}
+	backup, second := attempt(s.backup), failsafe.With(own(well)...)
+	turn := fsfallback.NewWithFunc(func(e failsafe.Execution[response]) (response, error) {
+		return second.WithContext(e.Context()).GetWithExecution(func(e failsafe.Execution[response]) (response, error) {
+			return backup(e.Context())
+		})
+	})
+
+	return executing(s, append([]failsafe.Policy[response]{turn}, own(c)...)...), nothing, nil
 }
 
 func ourFallback(s *scene, c condition) (func(context.Context) (response, error), func(), error) {
