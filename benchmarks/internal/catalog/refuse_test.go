@@ -123,4 +123,3 @@ func TestWorkIsChecked(t *testing.T) {
 		t.Error("no answer passes")
 	}
 }
-

@@ -45,8 +45,10 @@ func TestOf(t *testing.T) {
 		"doubling, quiet":        {decades, func(x float64) float64 { return 1000 * (1 + math.Log10(x)/5) }, 0, growth.Logarithmic},
 		"doubling, noisy":        {decades, func(x float64) float64 { return 1000 * (1 + math.Log10(x)/5) }, 1.5, growth.Flat},
 		"three points":           {[]float64{10, 1_000, 100_000}, func(x float64) float64 { return 10 + x }, 0, growth.Linear},
-		"up and down":            {decades, func(x float64) float64 { return map[bool]float64{true: 9000, false: 100}[math.Mod(math.Log10(x), 2) == 1] }, 0, growth.Unclear},
-		"jumps":                  {decades, func(x float64) float64 { return map[bool]float64{true: x, false: 1}[math.Mod(math.Log10(x), 2) == 1] }, 0, growth.Unclear},
+		"up and down": {decades, func(x float64) float64 {
+			return map[bool]float64{true: 9000, false: 100}[math.Mod(math.Log10(x), 2) == 1]
+		}, 0, growth.Unclear},
+		"jumps": {decades, func(x float64) float64 { return map[bool]float64{true: x, false: 1}[math.Mod(math.Log10(x), 2) == 1] }, 0, growth.Unclear},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
