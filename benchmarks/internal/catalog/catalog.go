@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/interlock-go/interlock/benchmarks/internal/fixture"
+	"github.com/interlock-go/interlock/benchmarks/internal/macro"
 	"github.com/interlock-go/interlock/benchmarks/internal/micro"
 	"github.com/interlock-go/interlock/benchmarks/internal/peers"
 	"github.com/interlock-go/interlock/benchmarks/internal/row"
@@ -16,12 +17,12 @@ import (
 func Rows() []row.Row {
 	l := fixture.NewLedgers()
 
-	return slices.Concat(micro.Rows(l), peers.Rows(l), scale.Rows(l))
+	return slices.Concat(micro.Rows(l), peers.Rows(l), macro.Rows(l), scale.Rows(l))
 }
 
 // Targets returns the claims about rows that a report checks.
 func Targets() []row.Target {
-	return slices.Concat(micro.Targets(), peers.Targets(), scale.Targets())
+	return slices.Concat(micro.Targets(), peers.Targets(), macro.Targets(), scale.Targets())
 }
 
 // Series returns the claims about growth that a report fits.
