@@ -118,5 +118,5 @@ func (t *taken) allocs() float64 {
 		return 0
 	}
 
-	return float64(t.mallocs / uint64(t.did)) //nolint:gosec // not negative
+	return float64(t.mallocs / uint64(t.did))
 }

@@ -27,16 +27,32 @@ func breakers() []row.Row {
 		{Name: "micro/breaker/gobreaker-open", RatioTo: bare, About: "gobreaker's Execute, open: refused", Prepare: func() (*row.Work, error) {
 			return executing(gobreaker.Settings{Timeout: time.Hour}, gobreaker.StateOpen)
 		}},
-		{Name: "micro/breaker/gobreaker-half-open", RatioTo: bare, About: "gobreaker's Execute, half-open: a trial that succeeds", Prepare: func() (*row.Work, error) {
-			return executing(gobreaker.Settings{Timeout: 1, MaxRequests: math.MaxUint32}, gobreaker.StateHalfOpen)
-		}},
-		{Name: closed, RatioTo: bareModel, About: "the fallback, its primary at work", Prepare: func() (*row.Work, error) { return benched(closedBench) }},
-		{Name: "micro/fallback/open", RatioTo: closed, About: "the fallback, its primary benched: the backup answers", Prepare: func() (*row.Work, error) {
-			return benched(openBench)
-		}},
-		{Name: "micro/fallback/half-open", RatioTo: closed, About: "the fallback, the bench over: a probe of the primary fails, the backup answers", Prepare: func() (*row.Work, error) {
-			return benched(halfOpenBench)
-		}},
+		{
+			Name: "micro/breaker/gobreaker-half-open", RatioTo: bare,
+			About: "gobreaker's Execute, half-open: a trial that succeeds",
+			Prepare: func() (*row.Work, error) {
+				return executing(gobreaker.Settings{Timeout: 1, MaxRequests: math.MaxUint32}, gobreaker.StateHalfOpen)
+			},
+		},
+		{
+			Name: closed, RatioTo: bareModel,
+			About:   "the fallback, its primary at work",
+			Prepare: func() (*row.Work, error) { return benched(closedBench) },
+		},
+		{
+			Name: "micro/fallback/open", RatioTo: closed,
+			About: "the fallback, its primary benched: the backup answers",
+			Prepare: func() (*row.Work, error) {
+				return benched(openBench)
+			},
+		},
+		{
+			Name: "micro/fallback/half-open", RatioTo: closed,
+			About: "the fallback, the bench over: a probe of the primary fails, the backup answers",
+			Prepare: func() (*row.Work, error) {
+				return benched(halfOpenBench)
+			},
+		},
 	}
 }
 

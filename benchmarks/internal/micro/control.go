@@ -70,7 +70,7 @@ func open(paths [2]string) (files [2]*os.File, end func(), err error) {
 		}
 	}
 	for i, path := range paths {
-		if files[i], err = os.Open(path); err != nil {
+		if files[i], err = os.Open(path); err != nil { //nolint:gosec // a ledger of ours
 			end()
 
 			return files, nil, err

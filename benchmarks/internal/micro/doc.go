@@ -39,8 +39,9 @@ func Rows(l *fixture.Ledgers) []row.Row {
 func Targets() []row.Target {
 	return []row.Target{
 		{
-			Name: "tool-gated", About: "the whole guarded call of an effectful tool, strict gate and no-op telemetry, over the check's own system calls",
-			Row: gated, To: Syscalls, AtMost: 1.75, Allocs: 8,
+			Name:  "tool-gated",
+			About: "the whole guarded call of an effectful tool, strict gate and no-op telemetry, over the check's own system calls",
+			Row:   gated, To: Syscalls, AtMost: 1.75, Allocs: 8,
 		},
 		{
 			Name: "tool-ungated", About: "the whole guarded call of a read-only tool, no-op telemetry, over getppid",

@@ -23,9 +23,13 @@ const answer = "an answer "
 // layers, and through a whole guard.
 func models() []row.Row {
 	rows := []row.Row{
-		{Name: bareModel, About: "the model itself, which resolves its options and takes a response from a table", Prepare: func() (*row.Work, error) {
-			return asking(fixture.NewModel(answer), context.Background(), nil), nil
-		}},
+		{
+			Name:  bareModel,
+			About: "the model itself, which resolves its options and takes a response from a table",
+			Prepare: func() (*row.Work, error) {
+				return asking(fixture.NewModel(answer), context.Background(), nil), nil
+			},
+		},
 	}
 	for _, n := range depths() {
 		rows = append(rows, row.Row{

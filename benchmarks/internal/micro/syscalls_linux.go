@@ -18,12 +18,13 @@ func openSyscalls(ledger, anchor string) (check func() error, end func(), err er
 		return nil, nil, err
 	}
 	paths := [2][]byte{append([]byte(ledger), 0), append([]byte(anchor), 0)}
-	fds := [2]int{int(files[0].Fd()), int(files[1].Fd())} //nolint:gosec // descriptors are small
+	fds := [2]int{int(files[0].Fd()), int(files[1].Fd())}
 
 	return func() error {
 		for i := range fds {
 			var stat unix.Stat_t
 			directory := unix.AT_FDCWD
+			//nolint:gosec // as the check itself does
 			if _, _, errno := unix.Syscall6(unix.SYS_NEWFSTATAT, uintptr(directory), uintptr(unsafe.Pointer(&paths[i][0])),
 				uintptr(unsafe.Pointer(&stat)), unix.AT_SYMLINK_NOFOLLOW, 0, 0); errno != 0 {
 				return errno

@@ -80,8 +80,10 @@ func healthy() []row.Row {
 		modelRow("peers/healthy/gobreaker", bare, "the same behind gobreaker", well, guardedByGobreaker),
 		modelRow("peers/healthy/failsafe-breaker", bare, "the same behind failsafe-go's breaker", well, failsafeBreaker),
 		modelRow("peers/healthy/failsafe-fallback", bare, "the same behind failsafe-go's fallback", well, failsafeFallback),
-		modelRow("peers/healthy/failsafe-four-policies", bare, "the same behind failsafe-go's fallback, retry, breaker and timeout", well, failsafeFour),
-		modelRow("peers/healthy/interlock-fallback", bare, "the same behind our fallback: two candidates, limits, retries, benches", well, ourFallback),
+		modelRow("peers/healthy/failsafe-four-policies", bare,
+			"the same behind failsafe-go's fallback, retry, breaker and timeout", well, failsafeFour),
+		modelRow("peers/healthy/interlock-fallback", bare,
+			"the same behind our fallback: two candidates, limits, retries, benches", well, ourFallback),
 		modelRow("peers/healthy/interlock-guarded", bare, "the same behind the whole guard, no-op telemetry", well, ourGuard),
 	}
 }
@@ -90,10 +92,14 @@ func outage() []row.Row {
 	const ours = "peers/outage/interlock-guarded"
 
 	return []row.Row{
-		modelRow("peers/outage/gobreaker", ours, "the primary is down and its gobreaker open: refused, the backup is asked by hand", open, guardedByGobreaker),
-		modelRow("peers/outage/failsafe-fallback", ours, "the primary's breaker is open: failsafe-go's fallback asks the backup", open, failsafeOpen),
-		modelRow("peers/outage/failsafe-four-policies", ours, "the same with failsafe-go's fallback, retry, breaker and timeout", open, failsafeFour),
-		modelRow("peers/outage/failsafe-four-policies-each", ours, "the same with the backup behind a retry, breaker and timeout of its own, as ours is", open, failsafeEach),
+		modelRow("peers/outage/gobreaker", ours,
+			"the primary is down and its gobreaker open: refused, the backup is asked by hand", open, guardedByGobreaker),
+		modelRow("peers/outage/failsafe-fallback", ours,
+			"the primary's breaker is open: failsafe-go's fallback asks the backup", open, failsafeOpen),
+		modelRow("peers/outage/failsafe-four-policies", ours,
+			"the same with failsafe-go's fallback, retry, breaker and timeout", open, failsafeFour),
+		modelRow("peers/outage/failsafe-four-policies-each", ours,
+			"the same with the backup behind a retry, breaker and timeout of its own, as ours is", open, failsafeEach),
 		modelRow("peers/outage/interlock-fallback", ours, "the primary is benched: our fallback asks the backup", open, ourFallback),
 		modelRow(ours, "peers/healthy/bare", "the same in the whole guard, no-op telemetry", open, ourGuard),
 	}
@@ -103,20 +109,24 @@ func failing() []row.Row {
 	const ours = "peers/failing/interlock-guarded"
 
 	return []row.Row{
-		modelRow("peers/failing/failsafe-fallback", ours, "the primary is asked and fails: failsafe-go's fallback asks the backup", down, failsafeFallback),
-		modelRow("peers/failing/failsafe-four-policies", ours, "the same with failsafe-go's fallback, retry (of one attempt), breaker and timeout", down, failsafeFour),
-		modelRow("peers/failing/failsafe-four-policies-each", ours, "the same with the backup behind a retry, breaker and timeout of its own, as ours is", down, failsafeEach),
-		modelRow("peers/failing/interlock-fallback", ours, "the primary's bench is over in each call: our fallback probes it, it fails, the backup is asked", down, ourFallback),
+		modelRow("peers/failing/failsafe-fallback", ours,
+			"the primary is asked and fails: failsafe-go's fallback asks the backup", down, failsafeFallback),
+		modelRow("peers/failing/failsafe-four-policies", ours,
+			"the same with failsafe-go's fallback, retry (of one attempt), breaker and timeout", down, failsafeFour),
+		modelRow("peers/failing/failsafe-four-policies-each", ours,
+			"the same with the backup behind a retry, breaker and timeout of its own, as ours is", down, failsafeEach),
+		modelRow("peers/failing/interlock-fallback", ours,
+			"the primary's bench is over in each call: our fallback probes it, it fails, the backup is asked", down, ourFallback),
 		modelRow(ours, "peers/healthy/bare", "the same in the whole guard, no-op telemetry", down, ourGuard),
 	}
 }
 
 // modelRow is calls in a scene, each of which has to be answered by the right
 // model after the right number of attempts.
-func modelRow(name, to, about string, c condition, make asker) row.Row {
+func modelRow(name, to, about string, c condition, how asker) row.Row {
 	return row.Row{Name: name, RatioTo: to, About: about, Prepare: func() (*row.Work, error) {
 		s := newScene(c)
-		ask, end, err := make(s, c)
+		ask, end, err := how(s, c)
 		if err != nil {
 			return nil, err
 		}
@@ -201,8 +211,9 @@ func executing(s *scene, policies ...failsafe.Policy[response]) func(context.Con
 	primary, executor := attempt(s.primary), failsafe.With(policies...)
 
 	return func(ctx context.Context) (response, error) {
+		//nolint:contextcheck // the execution's context comes from ctx
 		return executor.WithContext(ctx).GetWithExecution(func(e failsafe.Execution[response]) (response, error) {
-			return primary(e.Context())
+			return primary(e.Context()) // which is the given one, with the limit
 		})
 	}
 }
@@ -279,6 +290,7 @@ func ourGuard(s *scene, c condition) (func(context.Context) (response, error), f
 		return nil, nil, err
 	}
 
+	//nolint:contextcheck // calls are made under the context of their run
 	return func(context.Context) (response, error) { return ask(st.Ctx) }, st.Close, nil
 }
 

@@ -29,7 +29,11 @@ func toolSeams() []row.Row {
 
 			return calling(t.Call), nil
 		}},
-		{Name: "peers/tool/eino-callbacks", RatioTo: bare, About: "the tool between OnStart and OnEnd of Eino's callbacks, one handler", Prepare: einoCallbacks},
+		{
+			Name: "peers/tool/eino-callbacks", RatioTo: bare,
+			About:   "the tool between OnStart and OnEnd of Eino's callbacks, one handler",
+			Prepare: einoCallbacks,
+		},
 	}
 	for _, n := range []int{0, 1, 10} {
 		rows = append(rows,
@@ -175,16 +179,20 @@ func agentRuns() []row.Row {
 
 			return running(executor, t, nil), nil
 		}},
-		{Name: "peers/agent/interlock-mrkl", RatioTo: bare, About: "the same with model, tool and chain guarded, no-op telemetry", Prepare: func() (*row.Work, error) {
-			st, err := fixture.Setup{Telemetry: fixture.NoOp, Primary: mrkl{}}.Open()
-			if err != nil {
-				return nil, err
-			}
-			executor := agents.NewExecutor(agents.NewOneShotAgent(st.Model, []tools.Tool{st.Tool}),
-				agents.WithCallbacksHandler(st.Guard.Callbacks()))
+		{
+			Name: "peers/agent/interlock-mrkl", RatioTo: bare,
+			About: "the same with model, tool and chain guarded, no-op telemetry",
+			Prepare: func() (*row.Work, error) {
+				st, err := fixture.Setup{Telemetry: fixture.NoOp, Primary: mrkl{}}.Open()
+				if err != nil {
+					return nil, err
+				}
+				executor := agents.NewExecutor(agents.NewOneShotAgent(st.Model, []tools.Tool{st.Tool}),
+					agents.WithCallbacksHandler(st.Guard.Callbacks()))
 
-			return running(st.Guard.Chain(fixture.TheNames().Workflow, executor), st.Counted, st.Close), nil
-		}},
+				return running(st.Guard.Chain(fixture.TheNames().Workflow, executor), st.Counted, st.Close), nil
+			},
+		},
 	}
 }
 

@@ -133,10 +133,7 @@ const nameForm = `^[a-z0-9][a-z0-9_-]*(/[a-z0-9][a-z0-9_.-]*)+$`
 // or not of the form, a row to compare with that does not exist, a row without
 // work or with two kinds of it.
 func Check(rows []Row) error {
-	form, err := regexp.Compile(nameForm)
-	if err != nil {
-		return err
-	}
+	form := regexp.MustCompile(nameForm)
 	byName := make(map[string]Row, len(rows))
 	var wrong []error
 	fail := func(r Row, why string) { wrong = append(wrong, fmt.Errorf("row %s: %s", r.Name, why)) }

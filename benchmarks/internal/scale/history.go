@@ -43,12 +43,12 @@ func histories() []row.Row {
 }
 
 // later is work of which so much has been done before.
-func later(before int, make func(*fixture.Stack) (*row.Work, error)) (*row.Work, error) {
+func later(before int, open func(*fixture.Stack) (*row.Work, error)) (*row.Work, error) {
 	st, err := fixture.Setup{Telemetry: fixture.NoOp}.Open()
 	if err != nil {
 		return nil, err
 	}
-	w, err := make(st)
+	w, err := open(st)
 	if err != nil {
 		st.Close()
 

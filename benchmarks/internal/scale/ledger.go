@@ -98,7 +98,7 @@ func afterTransition(n uint64) (_ float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if p.Generation() != n+uint64(i)+1 { //nolint:gosec // i is not negative
+		if p.Generation() != n+uint64(i)+1 {
 			return 0, fixture.ErrWork
 		}
 	}
