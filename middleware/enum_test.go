@@ -89,6 +89,8 @@ func TestReasonErrorTypes(t *testing.T) {
 		middleware.ReasonInvalidThreshold, middleware.ReasonInvalidTimestamp, middleware.ReasonInvalidDigest, middleware.ReasonInvalidClass,
 		middleware.ReasonFailureCounted, middleware.ReasonLowConfidence, middleware.ReasonHumanGate, middleware.ReasonSafetyReview,
 		middleware.ReasonInvalidHandoff, middleware.ReasonHandoffExpired, middleware.ReasonHandoffFuture, middleware.ReasonSinkFailed,
+		middleware.ReasonUnknownHandoff, middleware.ReasonHandoffDecided, middleware.ReasonInvalidDecision, middleware.ReasonQueueUnreadable,
+		middleware.ReasonQueueBusy, middleware.ReasonQueueFull, middleware.ReasonQueueFailed,
 		middleware.ReasonGuardrail, middleware.ReasonDuplicateAction, middleware.ReasonActionFailed, middleware.ReasonContextDrift,
 		middleware.ReasonContextFull, middleware.ReasonTrial, middleware.ReasonProfileChanged, middleware.ReasonInvalidLimit,
 		middleware.ReasonRegression, middleware.ReasonCustomDetector, middleware.ReasonDetectorFailed,

@@ -51,6 +51,15 @@ const (
 	ReasonHandoffFuture
 	ReasonSinkFailed
 
+	// Review queue.
+	ReasonUnknownHandoff
+	ReasonHandoffDecided
+	ReasonInvalidDecision
+	ReasonQueueUnreadable
+	ReasonQueueBusy
+	ReasonQueueFull
+	ReasonQueueFailed
+
 	// Action breaker and budget.
 	ReasonParked
 	ReasonGuardrail
@@ -138,6 +147,10 @@ var reasonNames = []string{ //nolint:gochecknoglobals // compiled table
 	ReasonInvalidClass: "invalid_class", ReasonFailureCounted: "failure_counted", ReasonLowConfidence: "low_confidence",
 	ReasonHumanGate: "human_gate", ReasonSafetyReview: "safety_review", ReasonInvalidHandoff: "invalid_handoff",
 	ReasonHandoffExpired: "handoff_expired", ReasonHandoffFuture: "handoff_not_yet_valid", ReasonSinkFailed: "sink_failed",
+
+	ReasonUnknownHandoff: "unknown_handoff", ReasonHandoffDecided: "handoff_decided", ReasonInvalidDecision: "invalid_decision",
+	ReasonQueueUnreadable: "queue_unreadable", ReasonQueueBusy: "queue_busy", ReasonQueueFull: "queue_full",
+	ReasonQueueFailed: "queue_failed",
 
 	ReasonParked: "parked", ReasonGuardrail: "guardrail", ReasonDuplicateAction: "duplicate_action",
 	ReasonActionFailed: "action_failed", ReasonContextDrift: "context_drift", ReasonContextFull: "context_full",
