@@ -67,10 +67,12 @@ const (
 	ReasonActionFailed
 	ReasonContextDrift
 	ReasonContextFull
+	ReasonSummaryFailed
 	ReasonRecovered
 	ReasonTrial
 	ReasonProfileChanged
 	ReasonBudgetExceeded
+	ReasonToolLimit
 	ReasonInvalidLimit
 
 	// Watchdog.
@@ -154,8 +156,9 @@ var reasonNames = []string{ //nolint:gochecknoglobals // compiled table
 
 	ReasonParked: "parked", ReasonGuardrail: "guardrail", ReasonDuplicateAction: "duplicate_action",
 	ReasonActionFailed: "action_failed", ReasonContextDrift: "context_drift", ReasonContextFull: "context_full",
-	ReasonRecovered: "recovered", ReasonTrial: "trial", ReasonProfileChanged: "profile_changed",
-	ReasonBudgetExceeded: "budget_exceeded", ReasonInvalidLimit: "invalid_limit",
+	ReasonSummaryFailed: "summary_failed",
+	ReasonRecovered:     "recovered", ReasonTrial: "trial", ReasonProfileChanged: "profile_changed",
+	ReasonBudgetExceeded: "budget_exceeded", ReasonToolLimit: "tool_limit", ReasonInvalidLimit: "invalid_limit",
 
 	ReasonLoop: "loop", ReasonCycle: "cycle", ReasonDrift: "drift", ReasonStagnation: "stagnation", ReasonFuse: "fuse",
 	ReasonWaiting: "waiting", ReasonAnswerLoop: "answer_loop", ReasonUnknownTool: "unknown_tool",
