@@ -222,7 +222,7 @@ func TestParseHandoffTimes(t *testing.T) {
 func TestDefectsHaveNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{"invalid": true}
-	for d := escalation.DefectOversize; d <= escalation.DefectFuture; d++ {
+	for d := escalation.DefectOversize; d <= escalation.DefectDecided; d++ {
 		if seen[d.String()] {
 			t.Errorf("defect %d is called %s", d, d)
 		}
