@@ -17,6 +17,18 @@ import (
 // (a new one begins with the next handoff). Get and Decide have no such bound.
 const MaxQueueHandoffs = 1 << 18
 
+// What errors of a [Queue] are asked about with errors.Is.
+var (
+	ErrUnknownHandoff  error = middleware.ReasonUnknownHandoff
+	ErrHandoffDecided  error = middleware.ReasonHandoffDecided
+	ErrInvalidDecision error = middleware.ReasonInvalidDecision
+	ErrInvalidLabel    error = middleware.ReasonInvalidLabel
+	ErrQueueUnreadable error = middleware.ReasonQueueUnreadable
+	ErrQueueBusy       error = middleware.ReasonQueueBusy
+	ErrQueueFull       error = middleware.ReasonQueueFull
+	ErrQueueFailed     error = middleware.ReasonQueueFailed
+)
+
 // QueueConfig says where the queue is.
 type QueueConfig struct {
 	// Path of the file that a [FileSink] writes. Required; it has to exist.
@@ -55,7 +67,8 @@ type QueueConfig struct {
 // alone: queue_unreadable (missing, or refused by the checks), queue_busy (the
 // lock was not to be had in time, or the context ended), queue_failed (reading
 // or writing), unknown_handoff, handoff_decided, handoff_expired,
-// handoff_not_yet_valid, invalid_decision, invalid_label, invalid_timestamp.
+// handoff_not_yet_valid, invalid_decision, invalid_label, invalid_timestamp,
+// queue_full.
 type Queue struct {
 	path string
 	now  func() time.Time
