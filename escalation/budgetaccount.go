@@ -163,35 +163,43 @@ func (a *account) isStopped() (*account, Resource) {
 	return nil, 0
 }
 
-// short finds the run and the resource that a demand would pass the limit of.
-// What stops a run goes before what refuses a tool.
-func (a *account) short(l *Limits, d *demand, now time.Time) (*account, Resource) {
+// short finds the outermost run, and its resource, that a demand would pass the
+// limit of. What stops a run goes before what refuses a tool.
+func (a *account) short(l *Limits, d *demand, now time.Time) (owner *account, why Resource) {
 	for x := a; x != nil; x = x.parent {
 		x.tick(now)
-		switch {
-		case l.WallTime != NoLimit && x.elapsed >= l.WallTime:
-			return x, ResourceWallTime
-		case passes(x.models, d.models, l.ModelCalls):
-			return x, ResourceModelCalls
-		case passes(x.steps, d.steps, l.Steps):
-			return x, ResourceSteps
-		case passes(x.tools, d.tools, l.ToolCalls):
-			return x, ResourceToolCalls
-		case passes(x.tokens, d.tokens, l.Tokens):
-			return x, ResourceTokens
+		if r := x.passed(l, d); r != 0 {
+			owner, why = x, r
 		}
 	}
-	limit, ok := l.PerTool[d.tool]
-	if !ok {
-		return nil, 0
+	limit, limited := l.PerTool[d.tool]
+	if why != 0 || !limited {
+		return owner, why
 	}
 	for x := a; x != nil; x = x.parent {
 		if passes(x.perTool[d.tool], d.tools, limit) {
-			return x, ResourceTool
+			owner, why = x, ResourceTool
 		}
 	}
 
-	return nil, 0
+	return owner, why
+}
+
+func (a *account) passed(l *Limits, d *demand) Resource {
+	switch {
+	case l.WallTime != NoLimit && a.elapsed >= l.WallTime:
+		return ResourceWallTime
+	case passes(a.models, d.models, l.ModelCalls):
+		return ResourceModelCalls
+	case passes(a.steps, d.steps, l.Steps):
+		return ResourceSteps
+	case passes(a.tools, d.tools, l.ToolCalls):
+		return ResourceToolCalls
+	case passes(a.tokens, d.tokens, l.Tokens):
+		return ResourceTokens
+	default:
+		return 0
+	}
 }
 
 // tick moves the wall time on. A clock that is set back, or runs over, gives
