@@ -67,7 +67,7 @@ func (b *Budget) newAccount(r *middleware.Run) (*account, error) {
 type demand struct {
 	models, tools, tokens, steps int64
 
-	tool  ident.Label // zero for a model call
+	tool  ident.Label // with a limit of its own, else zero
 	inner bool        // a model call that is made inside of a tool
 }
 
@@ -172,10 +172,10 @@ func (a *account) short(l *Limits, d *demand, now time.Time) (owner *account, wh
 			owner, why = x, r
 		}
 	}
-	limit, limited := l.PerTool[d.tool]
-	if why != 0 || !limited {
+	if why != 0 || d.tool.IsZero() {
 		return owner, why
 	}
+	limit := l.PerTool[d.tool]
 	for x := a; x != nil; x = x.parent {
 		if passes(x.perTool[d.tool], d.tools, limit) {
 			owner, why = x, ResourceTool
@@ -223,8 +223,8 @@ func (a *account) charge(d *demand) {
 		x.tools = add(x.tools, d.tools)
 		x.tokens = add(x.tokens, d.tokens)
 		x.steps = add(x.steps, d.steps)
-		if n, limited := x.perTool[d.tool]; limited {
-			x.perTool[d.tool] = add(n, d.tools)
+		if !d.tool.IsZero() {
+			x.perTool[d.tool] = add(x.perTool[d.tool], d.tools)
 		}
 	}
 }

@@ -25,7 +25,11 @@ func (b *Budget) tool(next middleware.ToolHandler) middleware.ToolHandler {
 		if err != nil {
 			return nil, err
 		}
-		if g := b.reserve(a, demand{tools: 1, tool: call.Label()}); !g.admitted {
+		d := demand{tools: 1}
+		if _, limited := b.limits.PerTool[call.Label()]; limited {
+			d.tool = call.Label()
+		}
+		if g := b.reserve(a, d); !g.admitted {
 			return nil, b.refuse(ctx, run, call.Label(), call.Attempt(), g)
 		}
 
