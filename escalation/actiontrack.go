@@ -1,0 +1,198 @@
+package escalation
+
+import (
+	"context"
+	"sync"
+
+	"github.com/interlock-go/interlock/ident"
+	"github.com/interlock-go/interlock/internal/callkey"
+	"github.com/interlock-go/interlock/middleware"
+)
+
+// maxEarly bounds the signals that wait for one certain action of a run.
+const maxEarly = 16
+
+// actionTrack is what is kept per run: its actions under way, the signals that
+// wait for one, and the last action, for duplicates. No user code runs under its
+// lock.
+type actionTrack struct {
+	circuit *actionCircuit
+	keys    callkey.Keyer
+	limit   int
+
+	mu      sync.Mutex
+	ended   bool
+	flights []actionFlight // a free one has no call
+	next    actionReading  // of signals without an action
+	early   []earlySignal  // of an action that has not begun
+	last    lastAction
+}
+
+type actionFlight struct {
+	call    *middleware.ToolCall
+	reading actionReading
+}
+
+type earlySignal struct {
+	action  action
+	reading actionReading
+}
+
+func actionOf(c *middleware.ToolCall) action { return action{id: c.ID(), turn: c.Turn()} }
+
+// begin notes an action as under way, with the signals that waited for it. The
+// reading is theirs.
+func (t *actionTrack) begin(call *middleware.ToolCall) (flight int, r actionReading) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, t.next = t.next, readNothing
+	if len(t.early) > 0 {
+		kept := t.early[:0]
+		a := actionOf(call)
+		for _, e := range t.early {
+			if e.action == a {
+				r = worse(r, e.reading)
+			} else {
+				kept = append(kept, e)
+			}
+		}
+		clear(t.early[len(kept):])
+		t.early = kept
+	}
+	for i := range t.flights {
+		if t.flights[i].call == nil {
+			t.flights[i] = actionFlight{call: call, reading: r}
+
+			return i, r
+		}
+	}
+	t.flights = append(t.flights, actionFlight{call: call, reading: r})
+
+	return len(t.flights) - 1, r
+}
+
+// reading returns the worst signal of an action so far.
+func (t *actionTrack) reading(flight int) actionReading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	return t.flights[flight].reading
+}
+
+// end takes an action out and returns its outcome: r, that of a duplicate, or
+// that of its signals, whichever is worst.
+func (t *actionTrack) end(flight int, call *middleware.ToolCall, res *middleware.ToolResult, r actionReading) actionReading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	signals := t.flights[flight].reading
+	t.flights[flight] = actionFlight{}
+	switch {
+	case t.ended || r == readExcluded:
+	case r != readNothing || call.Effect() == middleware.Polling:
+		t.last = lastAction{}
+	case t.last.repeated(t.keys, call, res.Output) >= t.limit:
+		r = readDuplicate
+	}
+
+	return worse(r, signals)
+}
+
+// signal takes in a reading from ctx.
+func (t *actionTrack) signal(ctx context.Context, r actionReading) {
+	call, ok := middleware.ToolCallFrom(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case ok && t.mark(call, r):
+	case ok && !t.ended:
+		if len(t.early) == maxEarly { // the oldest is the next action's, whichever that is
+			t.next = worse(t.next, t.early[0].reading)
+			t.early = append(t.early[:0], t.early[1:]...)
+		}
+		t.early = append(t.early, earlySignal{action: actionOf(call), reading: r})
+	default:
+		t.next = worse(t.next, r)
+	}
+}
+
+// inside takes in a reading if ctx is inside of an action that is under way.
+func (t *actionTrack) inside(ctx context.Context, r actionReading) bool {
+	call, ok := middleware.ToolCallFrom(ctx)
+	if !ok {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	return t.mark(call, r)
+}
+
+// mark finds the action that call is, or is a further attempt of.
+func (t *actionTrack) mark(call *middleware.ToolCall, r actionReading) bool {
+	for i := range t.flights {
+		f := &t.flights[i]
+		if f.call == call || (f.call != nil && actionOf(f.call) == actionOf(call)) {
+			f.reading = worse(f.reading, r)
+
+			return true
+		}
+	}
+
+	return false
+}
+
+// close lets go of content when the run ends.
+func (t *actionTrack) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended, t.last, t.early = true, lastAction{}, nil
+}
+
+// lastAction is the action before. Its keys are made when somebody asks: most
+// actions differ from the one before by their tool.
+type lastAction struct {
+	label         ident.Label
+	input, output string
+	key, sum      callkey.Key
+	keyed, summed bool
+	count         int // of equal actions in a row, 0: there is none
+}
+
+// repeated takes in the next action and returns how many in a row are equal.
+func (l *lastAction) repeated(keys callkey.Keyer, call *middleware.ToolCall, output string) int {
+	now := lastAction{label: call.Label(), input: call.Input(), output: output, count: 1}
+	if l.count > 0 && l.label == now.label && l.sameInput(keys, &now) && l.sameOutput(keys, &now) {
+		now.count = l.count + 1
+	}
+	*l = now
+
+	return l.count
+}
+
+func (l *lastAction) sameInput(keys callkey.Keyer, now *lastAction) bool {
+	if l.input == now.input {
+		now.key, now.keyed = l.key, l.keyed
+
+		return true
+	}
+	if !l.keyed {
+		l.key = keys.Call(l.label, l.input)
+	}
+	now.key, now.keyed = keys.Call(now.label, now.input), true
+
+	return l.key == now.key
+}
+
+func (l *lastAction) sameOutput(keys callkey.Keyer, now *lastAction) bool {
+	if l.output == now.output && l.input == now.input {
+		now.sum, now.summed = l.sum, l.summed
+
+		return true
+	}
+	if !l.summed {
+		l.sum = keys.Result(l.input, l.output)
+	}
+	now.sum, now.summed = keys.Result(now.input, now.output), true
+
+	return l.sum == now.sum
+}
