@@ -406,10 +406,13 @@ func TestBudgetReservesTheRequest(t *testing.T) {
 		"two choices": {text, []llms.CallOption{llms.WithMaxTokens(100), llms.WithN(2)}, 203, 203},
 		"negative":    {text, []llms.CallOption{llms.WithMaxTokens(-100), llms.WithN(-2)}, 3, 3},
 		"all parts": {[]llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{
-			llms.TextContent{Text: "123456789"}, llms.BinaryContent{Data: make([]byte, 9)}, llms.ImageURLContent{URL: "123456789"},
+			llms.TextContent{Text: "123456789"}, llms.BinaryContent{Data: make([]byte, 9)},
 			llms.ToolCall{ID: "123", FunctionCall: &llms.FunctionCall{Name: "123", Arguments: "123"}}, llms.ToolCall{},
 			llms.ToolCallResponse{ToolCallID: "123", Name: "123", Content: "123"}, llms.CachedContent{ContentPart: llms.TextContent{Text: "123456789"}},
-		}}}, nil, 18, 18},
+		}}}, nil, 15, 15},
+		"pictures": {[]llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{
+			llms.BinaryContent{MIMEType: "image/png", Data: make([]byte, 9)}, llms.ImageURLContent{URL: "123456789"},
+		}}}, nil, 3200, 3200},
 		"a schema":        {text, []llms.CallOption{functions(schema)}, 3 + 40, 3 + 60},
 		"an unknown type": {text, []llms.CallOption{functions(custom{"object"})}, 3 + 10, 3 + 11},
 		"no schema":       {text, []llms.CallOption{functions(func() {})}, 3 + 5, 3 + 6},

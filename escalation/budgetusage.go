@@ -3,6 +3,7 @@ package escalation
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 
 	"github.com/tmc/langchaingo/llms"
 
@@ -11,6 +12,9 @@ import (
 
 const (
 	bytesPerToken = 3
+	// pictureBytes is what a picture counts as: 1,600 tokens, near the most that
+	// providers take for one. Its own size says nothing of its tokens.
+	pictureBytes = 1600 * bytesPerToken
 	// maxCount bounds a count of tokens: what is larger is not a count.
 	maxCount = 1 << 40
 )
@@ -64,8 +68,12 @@ func partSize(p llms.ContentPart) int {
 	case llms.ToolCallResponse:
 		return len(p.ToolCallID) + len(p.Name) + len(p.Content)
 	case llms.ImageURLContent:
-		return len(p.URL)
+		return pictureBytes
 	case llms.BinaryContent:
+		if strings.HasPrefix(p.MIMEType, "image/") {
+			return pictureBytes
+		}
+
 		return len(p.Data)
 	case llms.CachedContent:
 		return partSize(p.ContentPart)
