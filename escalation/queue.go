@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -269,6 +271,9 @@ func (q *Queue) Gauges() []middleware.Gauge {
 
 	return []middleware.Gauge{{Kind: middleware.GaugeQueue, Value: float64(len(q.waiting) - expired)}}
 }
+
+// Format prints the type for every verb and flag: a path may tell something.
+func (q *Queue) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "escalation.Queue") }
 
 func (q *Queue) remember(x *queueIndex) {
 	var waiting []int64

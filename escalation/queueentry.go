@@ -50,6 +50,15 @@ func (s QueueState) String() string {
 	}
 }
 
+// MarshalText gives the code; a value outside of the set is invalid_handoff.
+func (s QueueState) MarshalText() ([]byte, error) {
+	if s < QueueWaiting || s > QueueExpired {
+		return nil, &HandoffError{defect: DefectInvalidValue}
+	}
+
+	return []byte(s.String()), nil
+}
+
 // QueueStates returns the closed set, for tables and tests.
 func QueueStates() []QueueState { return []QueueState{QueueWaiting, QueueDecided, QueueExpired} }
 
@@ -64,12 +73,13 @@ func queueStateOf(decided bool, expires int64, now time.Time) QueueState {
 	}
 }
 
-// QueueEntry is one handoff of a [Queue].
+// QueueEntry is one handoff of a [Queue]. Its JSON form holds the canonical forms
+// of handoff and review.
 type QueueEntry struct {
-	Digest  ident.Digest
-	Handoff Handoff
-	State   QueueState
-	Review  Review // zero unless decided
+	Digest  ident.Digest `json:"handoff_digest"`
+	State   QueueState   `json:"state"`
+	Handoff Handoff      `json:"handoff"`
+	Review  Review       `json:"review,omitzero"` // zero unless decided
 }
 
 func newQueueEntry(id ident.Digest, h Handoff, r Review, now time.Time) QueueEntry {

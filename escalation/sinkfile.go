@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -91,6 +93,9 @@ func (s *FileSink) Deliver(ctx context.Context, h Handoff) error {
 
 	return nil
 }
+
+// Format prints the type for every verb and flag: a path may tell something.
+func (s *FileSink) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "escalation.FileSink") }
 
 func (s *FileSink) append(ctx context.Context, line []byte) (err error) {
 	f, err := openHandoffs(s.path, openDeliver)

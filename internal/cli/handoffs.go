@@ -176,14 +176,6 @@ func queueState(code string) (escalation.QueueState, bool) {
 	return 0, code == ""
 }
 
-// shown is what show prints.
-type shown struct {
-	Digest  string             `json:"handoff_digest"`
-	State   string             `json:"state"`
-	Handoff escalation.Handoff `json:"handoff"`
-	Review  *escalation.Review `json:"review,omitempty"`
-}
-
 func (a *app) handoffsShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show DIGEST",
@@ -206,12 +198,8 @@ func (a *app) handoffsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := shown{Digest: id.String(), State: e.State.String(), Handoff: e.Handoff}
-			if !e.Review.IsZero() {
-				s.Review = &e.Review
-			}
 
-			return a.print(commandName(cmd), s)
+			return a.print(commandName(cmd), e)
 		},
 	}
 }
