@@ -79,10 +79,24 @@ func textOf(messages []llms.MessageContent) string {
 // termBuckets is the length of a term vector.
 const termBuckets = 4096
 
-type termVector [termBuckets]uint32
+// termVectors are those of a task and of the last turns. Lengths and product are
+// kept up while terms are added, so that no bucket is looked at twice. They are
+// pooled, and hold counts only.
+type termVectors struct {
+	task, turns           [termBuckets]uint32
+	task2, turns2, common uint64 // squares of the lengths, and the product
+}
 
-// termVectors are those of a task and of the last turns; they are pooled.
-type termVectors struct{ task, turns termVector }
+func (v *termVectors) addTask(bucket uint32) {
+	v.task2 += 2*uint64(v.task[bucket]) + 1 // (n+1)² − n²
+	v.task[bucket]++
+}
+
+func (v *termVectors) addTurn(bucket uint32) {
+	v.turns2 += 2*uint64(v.turns[bucket]) + 1
+	v.common += uint64(v.task[bucket])
+	v.turns[bucket]++
+}
 
 // termDrift is 1 − the cosine of the term vectors. Where one side has no letter
 // there is nothing to compare: 0. Languages without spaces have few terms in
@@ -94,30 +108,23 @@ func (l *ContextLimiter) termDrift(h *layout, recent []chunk) float64 {
 	}
 	defer l.vectors.Put(v)
 	*v = termVectors{}
-	eachText(h.messages[h.head-1:h.head], v.task.add)
+	eachText(h.messages[h.head-1:h.head], func(text string) { eachTerm(text, v.addTask) })
 	for _, c := range recent {
-		eachText(h.messages[c.from:c.to], v.turns.add)
+		eachText(h.messages[c.from:c.to], func(text string) { eachTerm(text, v.addTurn) })
 	}
-	var dot, a, b float64
-	for i, x := range v.task {
-		y := v.turns[i]
-		dot += float64(x) * float64(y)
-		a += float64(x) * float64(x)
-		b += float64(y) * float64(y)
-	}
-	if a == 0 || b == 0 {
+	if v.task2 == 0 || v.turns2 == 0 {
 		return 0
 	}
 
-	return clampShare(1 - dot/math.Sqrt(a*b))
+	return clampShare(1 - float64(v.common)/math.Sqrt(float64(v.task2)*float64(v.turns2)))
 }
 
 // clampShare takes off what rounding leaves outside of [0, 1].
 func clampShare(v float64) float64 { return min(max(v, 0), 1) }
 
-// add counts the terms of a text: runs of letters in lower case, by a hash
-// (FNV-1a).
-func (v *termVector) add(text string) {
+// eachTerm calls f with the bucket of each term of a text: of a run of letters in
+// lower case, by its hash (FNV-1a).
+func eachTerm(text string, f func(bucket uint32)) {
 	const offset, prime = 2166136261, 16777619
 	term := uint32(offset)
 	inside := false
@@ -136,7 +143,7 @@ func (v *termVector) add(text string) {
 			r = unicode.ToLower(r)
 		default:
 			if inside {
-				v[term%termBuckets]++
+				f(term % termBuckets)
 			}
 			term, inside = offset, false
 
@@ -146,6 +153,6 @@ func (v *termVector) add(text string) {
 		inside = true
 	}
 	if inside {
-		v[term%termBuckets]++
+		f(term % termBuckets)
 	}
 }
