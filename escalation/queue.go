@@ -15,7 +15,7 @@ import (
 )
 
 // MaxQueueHandoffs bounds how many handoffs of one file [Queue.List] keeps track
-// of, about 150 bytes each; more is queue_full. Move the file away long before
+// of, about 160 bytes each; more is queue_full. Move the file away long before
 // (a new one begins with the next handoff). Get and Decide have no such bound.
 const MaxQueueHandoffs = 1 << 18
 
@@ -35,6 +35,8 @@ var (
 type QueueConfig struct {
 	// Path of the file that a [FileSink] writes. Required; it has to exist.
 	Path string
+	// LockTimeout bounds how long a call waits while others write. Default 0: 5 s.
+	LockTimeout time.Duration
 	// Now is the clock that tells what is expired. Default nil: time.Now.
 	Now func() time.Time
 }
@@ -72,9 +74,11 @@ type QueueConfig struct {
 // handoff_not_yet_valid, invalid_decision, invalid_label, invalid_timestamp,
 // queue_full.
 type Queue struct {
-	path string
-	now  func() time.Time
-	turn chan struct{} // one at a time in this process, so that few poll the lock
+	path     string
+	now      func() time.Time
+	patience time.Duration
+	limit    int // MaxQueueHandoffs
+	turn     chan struct{} // one at a time in this process, so that few poll the lock
 
 	mu      sync.Mutex
 	known   bool    // whether the last reading succeeded
@@ -84,11 +88,17 @@ type Queue struct {
 var _ middleware.GaugeSource = (*Queue)(nil)
 
 // NewQueue returns the queue of a file, which it opens once to find out early
-// what would fail later: that is queue_unreadable. An empty path is a
-// [ConfigError].
+// what would fail later: that is queue_unreadable. A field out of
+// bounds is a [ConfigError].
 func NewQueue(cfg QueueConfig) (*Queue, error) {
 	if cfg.Path == "" {
 		return nil, &ConfigError{reason: middleware.ReasonInvalidConfig, field: "Path", bound: "set"}
+	}
+	if cfg.LockTimeout < 0 {
+		return nil, &ConfigError{reason: middleware.ReasonInvalidConfig, field: "LockTimeout", bound: "at least 0"}
+	}
+	if cfg.LockTimeout == 0 {
+		cfg.LockTimeout = lockLimit
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -97,7 +107,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 	if err != nil {
 		return nil, failure(middleware.ReasonQueueUnreadable, err)
 	}
-	q := &Queue{path: abs, now: cfg.Now, turn: make(chan struct{}, 1)}
+	q := &Queue{path: abs, now: cfg.Now, patience: cfg.LockTimeout, limit: MaxQueueHandoffs, turn: make(chan struct{}, 1)}
 	f, err := q.open(openRead)
 	if err != nil {
 		return nil, err
@@ -141,7 +151,7 @@ func (q *Queue) list(ctx context.Context, yield func(QueueEntry) error) (*queueI
 	if err != nil {
 		return nil, err
 	}
-	x := newQueueIndex(now)
+	x := newQueueIndex(now, q.limit)
 	if _, err := eachLine(ctx, f, 0, size, x.add); err != nil {
 		return nil, err
 	}
@@ -312,9 +322,10 @@ func (q *Queue) clock() (now time.Time, err error) {
 	return now, nil
 }
 
-// lock waits for its turn and the lock of f until ctx is done, and at most 5 s.
+// lock waits for its turn and the lock of f until ctx is done, and at most as
+// long as it is configured.
 func (q *Queue) lock(ctx context.Context, f *os.File, how lockKind) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, lockLimit)
+	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
 	if err := takeTurn(ctx, q.turn); err != nil {
 		return nil, failure(middleware.ReasonQueueBusy, err)

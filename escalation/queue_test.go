@@ -373,10 +373,36 @@ func TestQueueReportIsBounded(t *testing.T) {
 	}
 }
 
+// A file with too many handoffs is not listed in part; each of them can still be
+// looked at and decided.
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	d := newDesktop(t, golden(t, toolFailure)+"\n", golden(t, toolFailure)+"\n", golden(t, permission)+"\n")
+	escalation.LimitQueue(d.Queue, 2)
+	if got, report := d.list(t); len(got) != 2 || report.Repeated != 1 || d.waits() != 2 {
+		t.Errorf("%v %+v", got, report)
+	}
+	escalation.LimitQueue(d.Queue, 1)
+	report, err := d.List(t.Context(), func(escalation.QueueEntry) error { t.Error("listed"); return nil })
+	wantReason(t, "full", err, middleware.ReasonQueueFull)
+	if report.Lines != 0 || d.waits() != -1 {
+		t.Errorf("%+v, %d", report, d.waits())
+	}
+	if _, err := d.Decide(t.Context(), sum(t, permission), escalation.ReviewAbortRun, desk); err != nil {
+		t.Error(err)
+	}
+	if e, err := d.Get(t.Context(), sum(t, permission)); err != nil || e.State != escalation.QueueDecided {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func TestQueueRefuses(t *testing.T) {
 	t.Parallel()
 	if _, err := escalation.NewQueue(escalation.QueueConfig{}); !errors.Is(err, escalation.ErrInvalidConfig) {
 		t.Errorf("no path: %v", err)
+	}
+	if _, err := escalation.NewQueue(escalation.QueueConfig{Path: "x", LockTimeout: -1}); !errors.Is(err, escalation.ErrInvalidConfig) {
+		t.Errorf("negative timeout: %v", err)
 	}
 	for name, prepare := range map[string]func(path string) error{
 		"missing":          func(string) error { return nil },
@@ -468,6 +494,12 @@ func TestQueueWaitsForTheLock(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || d.content(t) != golden(t, toolFailure)+"\n" {
 		t.Errorf("%v", errors.Unwrap(err))
 	}
+	impatient, err := escalation.NewQueue(escalation.QueueConfig{Path: d.path, Now: d.clock.read, LockTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = impatient.List(t.Context(), nil)
+	wantReason(t, "impatient", err, middleware.ReasonQueueBusy)
 	result := make(chan error)
 	go func() {
 		_, err := d.Decide(t.Context(), sum(t, toolFailure), escalation.ReviewAbortRun, desk)

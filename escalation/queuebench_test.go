@@ -84,6 +84,7 @@ func BenchmarkQueueGauges(b *testing.B) {
 	if _, err := q.List(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
+	b.SetBytes(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		if g := q.Gauges(); len(g) != 1 {

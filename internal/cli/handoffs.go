@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"context"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +37,7 @@ func (a *app) queue() (*escalation.Queue, error) {
 		return nil, admission.ErrNotConfigured
 	}
 
-	return escalation.NewQueue(escalation.QueueConfig{Path: a.handoffs, Now: a.now})
+	return escalation.NewQueue(escalation.QueueConfig{Path: a.handoffs, LockTimeout: a.timeout, Now: a.now})
 }
 
 // queued is one handoff as list prints it.
@@ -126,13 +125,11 @@ func (a *app) handoffsList(cmd *cobra.Command, onlyText string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
-	defer cancel()
 	stdout := a.stdout
 	buffered := bufio.NewWriter(stdout)
 	a.stdout = buffered
 	defer func() { a.stdout = stdout }()
-	report, err := q.List(ctx, func(e escalation.QueueEntry) error {
+	report, err := q.List(cmd.Context(), func(e escalation.QueueEntry) error {
 		if only != 0 && e.State != only {
 			return nil
 		}
@@ -192,9 +189,7 @@ func (a *app) handoffsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
-			defer cancel()
-			e, err := q.Get(ctx, id)
+			e, err := q.Get(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -241,9 +236,7 @@ func (a *app) handoffsDecideCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), a.timeout)
-			defer cancel()
-			r, err := q.Decide(ctx, id, decision, reviewer)
+			r, err := q.Decide(cmd.Context(), id, decision, reviewer)
 			if err != nil {
 				return err
 			}
