@@ -581,6 +581,69 @@ func TestContextSummary(t *testing.T) {
 	}
 }
 
+// There is room for the longest summary, even if the newest turns are large.
+func TestContextSummaryHasRoom(t *testing.T) {
+	t.Parallel()
+	x := newLimited(t, escalation.ContextConfig{Window: 1000, Summary: func(context.Context, []llms.MessageContent) (string, error) {
+		return strings.Repeat("x", 300-len(lead)), nil
+	}})
+	h := history(human("task"), worked("a", 250), worked("b", 350), worked("c", 350), worked("d", 350))
+	if got, d := x.ask(t, h); !strings.HasSuffix(got, "> c? c! d? d!") || d.Count != 2 {
+		t.Errorf("%s, %+v", got, d)
+	}
+	if got, d := x.ask(t, h); !strings.HasSuffix(got, "> c? c! d? d!") || d.Reason != middleware.ReasonOK || d.Fill > 0.4 {
+		t.Errorf("%s, %+v", got, d)
+	}
+}
+
+// The breaker hears of each call past a limit, whether or not it could be
+// shortened.
+func TestContextTellsTheBreaker(t *testing.T) {
+	t.Parallel()
+	far := func(context.Context, string, []string) (float64, error) { return 0.9, nil }
+	full, drifted := middleware.ReasonContextFull, middleware.ReasonContextDrift
+	for name, x := range map[string]struct {
+		cfg     escalation.ContextConfig
+		history []llms.MessageContent
+		calls   int
+		want    []middleware.Reason
+	}{
+		"full":         {escalation.ContextConfig{Window: 100}, history(human(exactly("all", 600))), 2, []middleware.Reason{full}},
+		"full, once":   {escalation.ContextConfig{Window: 100}, history(human(exactly("all", 600))), 1, nil},
+		"not full":     {escalation.ContextConfig{Window: 1000}, history(human(exactly("all", 600))), 9, nil},
+		"cut for good": {escalation.ContextConfig{Window: 200}, history(human("task"), worked("a", 200), worked("b", 90)), 9, nil},
+		"drifted": {
+			escalation.ContextConfig{Window: 1000, Drift: far},
+			history(human("task"), spoken("a"), spoken("b"), spoken("c"), spoken("d")), 2, []middleware.Reason{drifted},
+		},
+		"both in one call": {
+			escalation.ContextConfig{Window: 100, Drift: far},
+			history(human(exactly("task", 600)), spoken("a"), spoken("b"), spoken("c"), spoken("d")), 2, []middleware.Reason{full},
+		},
+		"both in one call, once": {
+			escalation.ContextConfig{Window: 100, Drift: far},
+			history(human(exactly("task", 600)), spoken("a"), spoken("b"), spoken("c"), spoken("d")), 1, nil,
+		},
+	} {
+		breaker, err := escalation.NewActionBreaker(escalation.ActionConfig{FailureThreshold: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.cfg.Breaker = breaker
+		l := newLimited(t, x.cfg)
+		for range x.calls {
+			l.ask(t, x.history)
+		}
+		var got []middleware.Reason
+		for _, h := range breaker.History(workflow) {
+			got = append(got, h.Reason)
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: the breaker heard %v, want %v", name, got, x.want)
+		}
+	}
+}
+
 // However a summary fails, the history stays shortened, it is a decision, and
 // the next cut asks for the same messages again.
 func TestContextSummaryFails(t *testing.T) {

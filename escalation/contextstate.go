@@ -68,9 +68,14 @@ func (s *contextState) plan(l *ContextLimiter, h *layout, drifted bool) plan {
 	cut := false
 	if p.full || p.drifted {
 		c.chunks[len(c.chunks)-1].triggered = true
-		cut = c.shorten(h, p.full, p.drifted, func(bytes int) float64 {
-			return s.fill(bytes, l.cfg.Window) / l.cfg.MaxFill
-		}, 1/l.cfg.MaxFill)
+		by := bounds{
+			fill:   func(bytes int) float64 { return s.fill(bytes, l.cfg.Window) / l.cfg.MaxFill },
+			window: 1 / l.cfg.MaxFill,
+		}
+		if l.cfg.Summary != nil && l.maxBytes > 0 {
+			by.room = max(0, len(summaryLead)+l.maxBytes-summaryBytes(c.summary))
+		}
+		cut = c.shorten(h, p.full, p.drifted, by)
 	}
 	p.conversation, p.cuts, p.cut, p.summary, p.sent = c, c.cuts, c.cut, c.summary, c.bytes(h)
 	for i := range c.cut {

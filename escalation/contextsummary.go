@@ -15,18 +15,19 @@ import (
 
 // SummaryFunc says in few words what messages hold that are left out of a
 // history. The first of them may be its own earlier summary, which the new one
-// replaces. It is asked once per cut, with copies; a model that it asks may be the guarded
-// one, whose limiter then stands aside. An error, a panic, more bytes than
-// allowed, nothing but white space, text that is not UTF-8, or an answer after
-// the deadline leaves the history shortened and without a new summary; the next
-// cut asks for those messages again.
+// replaces. It is asked once per cut, with copies, outside of all locks; a model
+// that it asks may be the guarded one, whose limiter then stands aside. An error,
+// a panic, more bytes than allowed, nothing but white space, text that is not
+// UTF-8, or an answer after the deadline leaves the history shortened and without
+// a new summary; the next cut asks for those messages again. It is not asked
+// about less than 64 bytes, nor where the window has no room for a summary.
 type SummaryFunc func(ctx context.Context, dropped []llms.MessageContent) (string, error)
 
 // summaryLead stands in front of a summary, so that a model does not take it for
 // the user's words.
 const summaryLead = "[Summary of earlier turns that were left out]\n"
 
-// leastSummarized is what is too short to be worth a summary, in bytes.
+// leastSummarized is what is not too short to be worth a summary, in bytes.
 const leastSummarized = 64
 
 func summaryBytes(summary string) int {
@@ -45,7 +46,7 @@ func (l *ContextLimiter) summarize(ctx context.Context, state *contextState, h *
 			most += c.bytes
 		}
 	}
-	if most < leastSummarized {
+	if most < leastSummarized || l.maxBytes <= 0 {
 		return nil
 	}
 	text, err := ask(ctx, l.cfg.Timeout, func(ctx context.Context) (string, error) {

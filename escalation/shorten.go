@@ -6,11 +6,16 @@ import (
 	"github.com/tmc/langchaingo/llms"
 )
 
+// bounds are what a cut is measured by.
+type bounds struct {
+	fill   func(bytes int) float64 // the share of MaxFill that so many bytes take
+	window float64                 // the whole window, as such a share
+	room   int                     // bytes that a new summary may add
+}
+
 // shorten moves the cut of a conversation that is past a limit, and reports
-// whether anything more is left out. fill tells the size of so many bytes, where
-// 1 is MaxFill; window is the whole window's. See the table at the head of
-// context.go.
-func (c *conversation) shorten(h *layout, full, drifted bool, fill func(bytes int) float64, window float64) bool {
+// whether anything more is left out. See the table at the head of context.go.
+func (c *conversation) shorten(h *layout, full, drifted bool, by bounds) bool {
 	newest := len(h.chunks) - 1
 	left := cut{h: h, at: c.cut, bytes: c.bytes(h)}
 	for i := range c.cut { // what an older cut kept and nothing keeps any more
@@ -22,15 +27,11 @@ func (c *conversation) shorten(h *layout, full, drifted bool, fill func(bytes in
 	due := c.cut == 0 || spared-c.cut >= recentTurns
 	least := left
 	least.advance(newest)
-	reachable := fill(least.bytes) <= 1
+	reachable := by.fill(least.bytes) <= 1
 	if due && (drifted || !reachable) {
 		left.advance(spared)
 	}
-	for full && left.at < newest {
-		now := fill(left.bytes)
-		if (!reachable && now <= window) || (reachable && (now <= cutTo || (left.at >= spared && now <= 1))) {
-			break
-		}
+	for full && left.at < newest && !left.enough(by, reachable, spared) {
 		left.advance(left.at + 1)
 	}
 	if left.dropped == 0 {
@@ -59,6 +60,16 @@ func (c *cut) advance(to int) {
 			c.drop(c.at)
 		}
 	}
+}
+
+// enough reports whether no more has to go. spared is where the newest turns
+// begin that stay if they can.
+func (c *cut) enough(by bounds, reachable bool, spared int) bool {
+	if !reachable {
+		return by.fill(c.bytes) <= by.window
+	}
+
+	return by.fill(c.bytes+by.room) <= 1 && (c.at >= spared || by.fill(c.bytes) <= cutTo)
 }
 
 func (c *cut) drop(i int) {
