@@ -77,7 +77,7 @@ type Queue struct {
 	path     string
 	now      func() time.Time
 	patience time.Duration
-	limit    int // MaxQueueHandoffs
+	limit    int           // MaxQueueHandoffs
 	turn     chan struct{} // one at a time in this process, so that few poll the lock
 
 	mu      sync.Mutex

@@ -405,8 +405,10 @@ func TestQueueRefuses(t *testing.T) {
 		t.Errorf("negative timeout: %v", err)
 	}
 	for name, prepare := range map[string]func(path string) error{
-		"missing":          func(string) error { return nil },
-		"symlink":          func(path string) error { return errors.Join(writeMode(path+".target", 0o600), os.Symlink(path+".target", path)) },
+		"missing": func(string) error { return nil },
+		"symlink": func(path string) error {
+			return errors.Join(writeMode(path+".target", 0o600), os.Symlink(path+".target", path))
+		},
 		"dangling symlink": func(path string) error { return os.Symlink(path+".target", path) },
 		"folder":           func(path string) error { return os.Mkdir(path, 0o700) },
 		"fifo":             func(path string) error { return syscall.Mkfifo(path, 0o600) },

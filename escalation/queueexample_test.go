@@ -46,7 +46,7 @@ func ExampleNewQueue() {
 		return
 	}
 	report, err := queue.List(ctx, func(e escalation.QueueEntry) error {
-		fmt.Println(e.State, e.Handoff.ReasonCode().String(), e.Handoff.RecoveryActions())
+		fmt.Println(e.State, e.Handoff.RequestedDecision(), e.Handoff.RecoveryActions())
 
 		return nil
 	})
@@ -63,7 +63,7 @@ func ExampleNewQueue() {
 	fmt.Println(b.Halted())
 	// Output:
 	// <nil>
-	// waiting safety_review [review_tool_failure abort_run]
+	// waiting assess_safety [review_tool_failure abort_run]
 	// 1 <nil>
 	// interlock: escalation: invalid_decision
 	// review_tool_failure <nil>

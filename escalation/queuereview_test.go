@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +34,7 @@ var offers = map[escalation.Class][]string{
 }
 
 func offered(c escalation.Class, decision string) bool {
-	for _, d := range offers[c] {
-		if d == decision {
-			return true
-		}
-	}
-
-	return false
+	return slices.Contains(offers[c], decision)
 }
 
 func TestReviewDecisions(t *testing.T) {
@@ -141,7 +136,7 @@ func TestParseReviewDefects(t *testing.T) {
 		"newline behind":      {good + "\n", escalation.DefectTrailingData},
 		"space before":        {" " + good, escalation.DefectNotCanonical},
 		"space inside":        {swap(`"decision":`, `"decision": `), escalation.DefectNotCanonical},
-		"escaped":             {swap(`"dismissed"`, `"dismisse\u0064"`), escalation.DefectNotCanonical},
+		"escaped":             {swap(`"dismissed"`, `"\u0064ismissed"`), escalation.DefectNotCanonical},
 		"other order":         {swap(`"decision":"dismissed",`, ``)[:len(good)-len(`"decision":"dismissed",`)-1] + `,"decision":"dismissed"}`, escalation.DefectNotCanonical},
 		"schema":              {swap(`handoff_review.v1`, `handoff_review.v2`), escalation.DefectInvalidValue},
 		"unknown decision":    {swap(`"dismissed"`, `"resume_run"`), escalation.DefectInvalidValue},

@@ -3,9 +3,9 @@
 package cli_test
 
 import (
+	"bytes"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,7 +92,7 @@ func TestHandoffsOnAFullDisk(t *testing.T) {
 		finish(t, cmd).want(t, 1, "queue_failed")
 		after, err := os.ReadFile(s.path)
 		must(t, err)
-		if !strings.HasPrefix(string(after), string(before)) {
+		if !bytes.HasPrefix(after, before) {
 			t.Fatalf("room %d: something is gone", room)
 		}
 		if len(after) > len(before) {
