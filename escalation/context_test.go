@@ -147,8 +147,8 @@ func sketch(messages []llms.MessageContent) string {
 			switch p := m.Parts[0].(type) {
 			case llms.TextContent:
 				word, _, _ = strings.Cut(p.Text, " ")
-				if strings.HasPrefix(p.Text, lead) {
-					word = "<" + strings.TrimPrefix(p.Text, lead) + ">"
+				if summary, ok := strings.CutPrefix(p.Text, lead); ok {
+					word = "<" + summary + ">"
 				}
 			case llms.ToolCall:
 				word = p.ID + "?"
@@ -825,7 +825,7 @@ func TestContextRefusals(t *testing.T) {
 	if _, err := fails(ctx, middleware.NewModelCall(nil)); !errors.Is(err, errTool) {
 		t.Errorf("the model's error: %v", err)
 	}
-	missing := l.Model()(func(context.Context, *middleware.ModelCall) (*middleware.ModelResult, error) { return nil, nil }) //nolint:nilnil // broken
+	missing := l.Model()(func(context.Context, *middleware.ModelCall) (*middleware.ModelResult, error) { return nil, nil })
 	if res, err := missing(ctx, middleware.NewModelCall(history(human(exactly("task", 900))))); res != nil || err != nil {
 		t.Errorf("a missing result: %v, %v", res, err)
 	}

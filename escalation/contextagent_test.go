@@ -185,7 +185,7 @@ func TestContextHistoriesOnTheWire(t *testing.T) {
 		l := limiter(t, escalation.ContextConfig{Window: 600, Summary: brief})
 		m, srv := vendorModel(t, p, l, nil)
 		ctx, run := newBench(t, nil).start(t, t.Context())
-		random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable
+		random := rand.New(rand.NewPCG(3, 4))
 		cut := 0
 		for range 8 {
 			data := make([]byte, 200)

@@ -285,10 +285,8 @@ func checkKept(t *testing.T, all, sent []llms.MessageContent, dropped int) {
 	must := map[int]bool{len(all) - 1: true}
 	first, last := -1, -1
 	for i, m := range all {
-		switch m.Role {
-		case llms.ChatMessageTypeSystem:
-			must[i] = true
-		case llms.ChatMessageTypeHuman, llms.ChatMessageTypeGeneric:
+		must[i] = must[i] || m.Role == llms.ChatMessageTypeSystem
+		if m.Role == llms.ChatMessageTypeHuman || m.Role == llms.ChatMessageTypeGeneric {
 			if first < 0 {
 				first = i
 			}
@@ -338,7 +336,7 @@ func copied(messages []llms.MessageContent) []llms.MessageContent {
 
 func TestShortenRandomHistories(t *testing.T) {
 	t.Parallel()
-	random, cuts := rand.New(rand.NewPCG(1, 2)), 0 //nolint:gosec // repeatable
+	random, cuts := rand.New(rand.NewPCG(1, 2)), 0
 	for range 120 {
 		data := make([]byte, random.IntN(600))
 		for i := range data {
