@@ -10,3 +10,6 @@ import (
 func (b *ActionBreaker) Note(ctx context.Context, run *middleware.Run, reason middleware.Reason) {
 	b.note(ctx, run, reason)
 }
+
+// LooselyDiffer reports whether a quick look proves that two arguments are not equal.
+func LooselyDiffer(a, b string) bool { return printLoosely(a).differs(printLoosely(b)) }

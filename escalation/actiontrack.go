@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/internal/callkey"
 	"github.com/interlock-go/interlock/middleware"
 )
@@ -146,53 +145,4 @@ func (t *actionTrack) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.last, t.early = true, lastAction{}, nil
-}
-
-// lastAction is the action before. Its keys are made when somebody asks: most
-// actions differ from the one before by their tool.
-type lastAction struct {
-	label         ident.Label
-	input, output string
-	key, sum      callkey.Key
-	keyed, summed bool
-	count         int // of equal actions in a row, 0: there is none
-}
-
-// repeated takes in the next action and returns how many in a row are equal.
-func (l *lastAction) repeated(keys callkey.Keyer, call *middleware.ToolCall, output string) int {
-	now := lastAction{label: call.Label(), input: call.Input(), output: output, count: 1}
-	if l.count > 0 && l.label == now.label && l.sameInput(keys, &now) && l.sameOutput(keys, &now) {
-		now.count = l.count + 1
-	}
-	*l = now
-
-	return l.count
-}
-
-func (l *lastAction) sameInput(keys callkey.Keyer, now *lastAction) bool {
-	if l.input == now.input {
-		now.key, now.keyed = l.key, l.keyed
-
-		return true
-	}
-	if !l.keyed {
-		l.key = keys.Call(l.label, l.input)
-	}
-	now.key, now.keyed = keys.Call(now.label, now.input), true
-
-	return l.key == now.key
-}
-
-func (l *lastAction) sameOutput(keys callkey.Keyer, now *lastAction) bool {
-	if l.output == now.output && l.input == now.input {
-		now.sum, now.summed = l.sum, l.summed
-
-		return true
-	}
-	if !l.summed {
-		l.sum = keys.Result(l.input, l.output)
-	}
-	now.sum, now.summed = keys.Result(now.input, now.output), true
-
-	return l.sum == now.sum
 }
