@@ -26,11 +26,11 @@ import (
 // A reservation that would pass a limit charges nothing. Of a single tool it is
 // refused softly (tool_limit), and the run goes on. Any other stops the run:
 //
-//	state     tool call            model call of the agent          model call inside of a tool
-//	open      admitted             admitted                         admitted
-//	pending   refused, soft        admitted, once, as the final     refused, soft
-//	                               answer: then spent
-//	spent     refused              refused                          refused
+//	state     tool call            model call of the agent          model call inside a tool
+//	open      what fits            what fits, as a step             what fits
+//	pending   no, softly           once, as the final answer;       no, softly
+//	                               then it is spent
+//	spent     no: the run ends     no: the run ends                 no
 //
 // Without FinalAnswer a stop goes from open to spent. The call that stops the
 // run is the first one of the new state: if that is a model call of the agent,

@@ -26,44 +26,11 @@ func BenchmarkBudget(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	start := func(b *testing.B, ctx context.Context) context.Context { //nolint:revive // b first reads better here
-		b.Helper()
-		ctx, run, err := middleware.StartRun(ctx, middleware.RunConfig{Workflow: workflow})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { run.End() })
-
-		return ctx
-	}
-	callTool := func(h middleware.ToolHandler, depth int) func(*testing.B) {
-		return func(b *testing.B) {
-			ctx := start(b, b.Context())
-			for range depth {
-				ctx = start(b, ctx)
-			}
-			call := &middleware.ToolCall{}
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = h(ctx, call)
-			}
-		}
-	}
-	callModel := func(h middleware.ModelHandler, options ...llms.CallOption) func(*testing.B) {
-		return func(b *testing.B) {
-			ctx := start(b, b.Context())
-			messages := humanSays("a question of some length")
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = h(ctx, middleware.NewModelCall(messages, options...))
-			}
-		}
-	}
-	b.Run("tool", callTool(budget.Tool()(tool), 0))
-	b.Run("tool, nested twice", callTool(budget.Tool()(tool), 2))
-	b.Run("tool, control", callTool(middleware.At(middleware.StageBudget, passes)(tool), 0))
+	b.Run("tool", func(b *testing.B) { benchTool(b, budget.Tool()(tool), 1) })
+	b.Run("tool, nested twice", func(b *testing.B) { benchTool(b, budget.Tool()(tool), 3) })
+	b.Run("tool, control", func(b *testing.B) { benchTool(b, middleware.At(middleware.StageBudget, passes)(tool), 1) })
 	b.Run("tool, parallel", func(b *testing.B) {
-		ctx := start(b, b.Context())
+		ctx := runs(b, 1)
 		h := budget.Tool()(tool)
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -77,10 +44,44 @@ func BenchmarkBudget(b *testing.B) {
 		"type": "object", "required": []string{"__arg1"},
 		"properties": map[string]any{"__arg1": map[string]string{"title": "__arg1", "type": "string"}},
 	}}})
-	b.Run("model", callModel(budget.Model()(model)))
-	b.Run("model, control", callModel(middleware.At(middleware.StageBudget, passesModel)(model)))
-	b.Run("model with a tool", callModel(budget.Model()(model), f))
-	b.Run("model with a tool, control", callModel(middleware.At(middleware.StageBudget, passesModel)(model), f))
+	control := middleware.At(middleware.StageBudget, passesModel)(model)
+	b.Run("model", func(b *testing.B) { benchModel(b, budget.Model()(model)) })
+	b.Run("model, control", func(b *testing.B) { benchModel(b, control) })
+	b.Run("model with a tool", func(b *testing.B) { benchModel(b, budget.Model()(model), f) })
+	b.Run("model with a tool, control", func(b *testing.B) { benchModel(b, control, f) })
+}
+
+// runs starts runs within each other.
+func runs(b *testing.B, depth int) context.Context {
+	b.Helper()
+	if depth == 0 {
+		return b.Context()
+	}
+	ctx, run, err := middleware.StartRun(runs(b, depth-1), middleware.RunConfig{Workflow: workflow})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { run.End() })
+
+	return ctx
+}
+
+func benchTool(b *testing.B, h middleware.ToolHandler, depth int) {
+	b.Helper()
+	ctx, call := runs(b, depth), &middleware.ToolCall{}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = h(ctx, call)
+	}
+}
+
+func benchModel(b *testing.B, h middleware.ModelHandler, options ...llms.CallOption) {
+	b.Helper()
+	ctx, messages := runs(b, 1), humanSays("a question of some length")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = h(ctx, middleware.NewModelCall(messages, options...))
+	}
 }
 
 func passes(next middleware.ToolHandler) middleware.ToolHandler {

@@ -125,6 +125,12 @@ func refusal(tb testing.TB, err error, want escalation.Resource) *middleware.Den
 	return d
 }
 
+// overBudget is refusal for where the denial is not looked at.
+func overBudget(tb testing.TB, err error, want escalation.Resource) {
+	tb.Helper()
+	_ = refusal(tb, err, want)
+}
+
 func TestBudgetConfig(t *testing.T) {
 	t.Parallel()
 	label := ident.MustLabel("lookup")
@@ -187,7 +193,7 @@ func TestBudgetOwnsItsLimits(t *testing.T) {
 	if err := useBudget(ctx, tool); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, useBudget(ctx, tool), escalation.ResourceTool)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceTool)
 }
 
 // What is left is used to the last one; what is over it is refused, charges
@@ -230,8 +236,8 @@ func TestBudgetStops(t *testing.T) {
 				t.Error("soft")
 			}
 			for range 2 {
-				refusal(t, useBudget(ctx, tool), c.resource)
-				refusal(t, askBudget(ctx, model), c.resource)
+				overBudget(t, useBudget(ctx, tool), c.resource)
+				overBudget(t, askBudget(ctx, model), c.resource)
 			}
 			after := p.Used(run)
 			if after.Stopped != c.resource || !after.Answered {
@@ -273,12 +279,12 @@ func TestBudgetWallTime(t *testing.T) {
 		t.Fatal(err, p.Used(run).WallTime)
 	}
 	p.now.Store(int64(time.Minute))
-	refusal(t, useBudget(ctx, tool), escalation.ResourceWallTime)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceWallTime)
 	if d := p.log.all()[0]; d.Count != 60_000 || d.Limit != 60_000 {
 		t.Errorf("%d of %d milliseconds", d.Count, d.Limit)
 	}
 	p.now.Store(0)
-	refusal(t, useBudget(ctx, tool), escalation.ResourceWallTime)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceWallTime)
 }
 
 // The limit of one tool refuses that tool, in a way that the agent survives.
@@ -479,7 +485,7 @@ func TestBudgetCountsFailedTools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refusal(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
 }
 
 // Nothing is reserved for a call that was refused before.
@@ -672,9 +678,9 @@ func TestBudgetChildren(t *testing.T) {
 			t.Error("a run goes on")
 		}
 	}
-	refusal(t, askBudget(ctx, model), escalation.ResourceToolCalls)
+	overBudget(t, askBudget(ctx, model), escalation.ResourceToolCalls)
 	lateCtx, _ := p.start(t, ctx)
-	refusal(t, askBudget(lateCtx, model), escalation.ResourceToolCalls)
+	overBudget(t, askBudget(lateCtx, model), escalation.ResourceToolCalls)
 }
 
 // The tool of a child is refused where the parent's limit is reached, and the

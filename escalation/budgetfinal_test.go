@@ -160,7 +160,7 @@ func TestBudgetFinalAnswerOnce(t *testing.T) {
 			if err := useBudget(ctx, tool); err != nil {
 				t.Fatal(err)
 			}
-			refusal(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
+			overBudget(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
 			var wg sync.WaitGroup
 			for range 64 {
 				wg.Go(func() { _ = askBudget(ctx, model) })
@@ -169,7 +169,7 @@ func TestBudgetFinalAnswerOnce(t *testing.T) {
 			if made.Load() != 1 || p.Used(run).ModelCalls != 1 {
 				t.Errorf("%d final answers", made.Load())
 			}
-			refusal(t, askBudget(ctx, model), escalation.ResourceToolCalls)
+			overBudget(t, askBudget(ctx, model), escalation.ResourceToolCalls)
 		})
 	}
 }
@@ -184,7 +184,7 @@ func TestBudgetFinalAnswerNeverWhenHalted(t *testing.T) {
 	if err := useBudget(ctx, tool); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
 	run.Halt(middleware.ComponentEscalation, middleware.ReasonCircuitOpen)
 	if err := askBudget(ctx, model); !errors.Is(err, middleware.ReasonCircuitOpen) || len(heard.calls) != 0 {
 		t.Errorf("%v, %d calls", err, len(heard.calls))
@@ -224,7 +224,7 @@ func TestBudgetFinalAnswerIsTheAgents(t *testing.T) {
 	if err := askBudget(ctx, model); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, askBudget(ctx, model), escalation.ResourceModelCalls)
+	overBudget(t, askBudget(ctx, model), escalation.ResourceModelCalls)
 }
 
 // Each run that was there when its tree stopped has a final answer of its own,
@@ -250,7 +250,7 @@ func TestBudgetFinalAnswerOfChildren(t *testing.T) {
 		if err := askBudget(c, model); err != nil {
 			t.Error(err)
 		}
-		refusal(t, askBudget(c, model), escalation.ResourceToolCalls)
+		overBudget(t, askBudget(c, model), escalation.ResourceToolCalls)
 	}
 }
 
@@ -406,7 +406,7 @@ func TestBudgetFinalAnswerOverTheWire(t *testing.T) {
 				executor := agents.NewExecutor(c.agent(p.model(t, chain.Handle), []tools.Tool{tool}), agents.WithMaxIterations(8))
 				out, err := chains.Run(ctx, executor, "Which weather?")
 				if c.want == "" {
-					refusal(t, err, escalation.ResourceToolCalls)
+					overBudget(t, err, escalation.ResourceToolCalls)
 				} else if err != nil || strings.TrimSpace(out) != c.want {
 					t.Fatalf("%q, %v", out, err)
 				}

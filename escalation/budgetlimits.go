@@ -42,7 +42,7 @@ type Limits struct {
 // DefaultBudget returns 50 model calls, 100 tool calls, no limit per tool,
 // 10,000 tokens, 10 minutes and 50 steps.
 func DefaultBudget() Limits {
-	return Limits{ModelCalls: 50, ToolCalls: 100, Tokens: 10_000, WallTime: 10 * time.Minute, Steps: 50} //nolint:mnd // documented
+	return Limits{ModelCalls: 50, ToolCalls: 100, Tokens: 10_000, WallTime: 10 * time.Minute, Steps: 50}
 }
 
 // Validate returns a [ConfigError] of invalid_limit that names the first field

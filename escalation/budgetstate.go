@@ -3,6 +3,7 @@ package escalation
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/interlock-go/interlock/ident"
@@ -67,9 +68,7 @@ func (b *Budget) loadAccount(r *middleware.Run, section []byte) (*account, error
 	a.tree.Lock()
 	defer a.tree.Unlock()
 	a.models, a.tools, a.tokens, a.steps = st.ModelCalls, st.ToolCalls, st.Tokens, st.Steps
-	for label, n := range st.PerTool { // of tools without a limit now, too: they may have one again
-		a.perTool[label] = n
-	}
+	maps.Copy(a.perTool, st.PerTool) // of tools without a limit now, too: they may have one again
 	a.before = time.Duration(st.WallTimeNS)
 	a.elapsed = a.before
 	if st.Stopped != "" {

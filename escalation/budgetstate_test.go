@@ -84,9 +84,9 @@ func TestBudgetState(t *testing.T) {
 	if d := cmp.Diff(budgetGolden, section(t, again)); d != "" {
 		t.Error(d)
 	}
-	refusal(t, useBudget(ctx, q.tool(t, "lookup", works)), escalation.ResourceTool)
+	overBudget(t, useBudget(ctx, q.tool(t, "lookup", works)), escalation.ResourceTool)
 	q.now.Add(int64(3 * time.Second))
-	refusal(t, useBudget(ctx, q.tool(t, "other", works)), escalation.ResourceWallTime)
+	overBudget(t, useBudget(ctx, q.tool(t, "other", works)), escalation.ResourceWallTime)
 }
 
 // What is reserved for a call under way is used, for whoever restores the run.
@@ -137,7 +137,7 @@ func TestBudgetStateStopped(t *testing.T) {
 			if err := useBudget(ctx, tool); err != nil {
 				t.Fatal(err)
 			}
-			refusal(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
+			overBudget(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
 			if c.answered {
 				if err := askBudget(ctx, p.model(t, answers(1, 1))); err != nil {
 					t.Fatal(err)
@@ -155,7 +155,7 @@ func TestBudgetStateStopped(t *testing.T) {
 			if err := askBudget(again, model); (err == nil) != c.admits {
 				t.Error(err)
 			}
-			refusal(t, askBudget(again, model), escalation.ResourceToolCalls)
+			overBudget(t, askBudget(again, model), escalation.ResourceToolCalls)
 		})
 	}
 }
@@ -174,12 +174,12 @@ func TestBudgetStateOfAChild(t *testing.T) {
 	if err := useBudget(ctx, tool); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
+	overBudget(t, useBudget(ctx, tool), escalation.ResourceToolCalls)
 	again, _, err := p.restore(t, section(t, child))
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, useBudget(again, tool), escalation.ResourceToolCalls)
+	overBudget(t, useBudget(again, tool), escalation.ResourceToolCalls)
 }
 
 func TestBudgetStateIsStrict(t *testing.T) {
@@ -290,8 +290,7 @@ func TestBudgetCanary(t *testing.T) {
 				}
 				errs++
 				contentFree(t, err)
-				var limit *escalation.LimitError
-				if errors.As(err, &limit) {
+				if limit, ok := errors.AsType[*escalation.LimitError](err); ok {
 					contentFree(t, limit)
 					contentFree(t, *limit)
 				}

@@ -137,19 +137,23 @@ func TestConfidenceOfFailures(t *testing.T) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	for name, c := range map[string]struct {
-		ctx context.Context
-		res *middleware.ModelResult
-		err error
+		dead bool
+		res  *middleware.ModelResult
+		err  error
 	}{
-		"error":      {ctx, replied("x", nil), errTool},
-		"nil":        {ctx, nil, nil},
-		"empty":      {ctx, &middleware.ModelResult{}, nil},
-		"no choices": {ctx, &middleware.ModelResult{Response: &llms.ContentResponse{}}, nil},
-		"nil choice": {ctx, &middleware.ModelResult{Response: &llms.ContentResponse{Choices: []*llms.ContentChoice{nil}}}, nil},
-		"canceled":   {dead, replied("x", nil), nil},
+		"error":      {false, replied("x", nil), errTool},
+		"nil":        {false, nil, nil},
+		"empty":      {false, &middleware.ModelResult{}, nil},
+		"no choices": {false, &middleware.ModelResult{Response: &llms.ContentResponse{}}, nil},
+		"nil choice": {false, &middleware.ModelResult{Response: &llms.ContentResponse{Choices: []*llms.ContentChoice{nil}}}, nil},
+		"canceled":   {true, replied("x", nil), nil},
 	} {
 		h := conf.Model()(func(context.Context, *middleware.ModelCall) (*middleware.ModelResult, error) { return c.res, c.err })
-		if res, err := h(c.ctx, middleware.NewModelCall(nil)); res != c.res || err != c.err {
+		ctx := ctx
+		if c.dead {
+			ctx = dead
+		}
+		if res, err := h(ctx, middleware.NewModelCall(nil)); res != c.res || err != c.err {
 			t.Errorf("%s: %v, %v", name, res, err)
 		}
 	}

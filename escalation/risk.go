@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
@@ -69,6 +70,7 @@ type riskRule struct {
 	RiskFinding
 
 	expression *regexp.Regexp
+	hint       hint
 }
 
 // RiskFinding is a rule that an argument matched.
@@ -106,7 +108,9 @@ func NewRiskPatterns(cfg RiskConfig) (*RiskPatterns, error) {
 			return nil, badRisk(field+"Pattern", "an RE2 expression")
 		}
 		taken[p.Label] = true
-		r.rules = append(r.rules, riskRule{RiskFinding: RiskFinding{Label: p.Label, Risk: p.Risk}, expression: expression})
+		r.rules = append(r.rules, riskRule{
+			RiskFinding: RiskFinding{Label: p.Label, Risk: p.Risk}, expression: expression, hint: hintOf(p.Pattern),
+		})
 	}
 
 	return r, nil
@@ -153,8 +157,10 @@ func (r *RiskPatterns) Findings(input string) []RiskFinding {
 	}
 	found := make([]bool, len(r.rules))
 	whole := decodeAll(input, r.maxBytes, func(text string) {
+		lower, ascii := strings.ToLower(text), isASCII(text)
 		for i := range r.rules {
-			found[i] = found[i] || r.rules[i].expression.MatchString(text)
+			rule := &r.rules[i]
+			found[i] = found[i] || ((!ascii || rule.hint.admits(lower)) && rule.expression.MatchString(text))
 		}
 	})
 	var findings []RiskFinding
@@ -177,20 +183,30 @@ func (r *RiskPatterns) Findings(input string) []RiskFinding {
 // hygiene, not protection, and know no language but those of the usual shells
 // and SQL.
 func DefaultRiskPatterns() []RiskPattern {
+	rule := func(label string, risk float64, branches ...string) RiskPattern {
+		return RiskPattern{Label: ident.MustLabel(label), Pattern: "(?i)" + strings.Join(branches, "|"), Risk: risk}
+	}
+
 	return []RiskPattern{
-		{ident.MustLabel("shell.remove"), `(?i)\brm\s+(-\S+\s+)*(-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r[a-z]*\s+(-\S+\s+)*-f|-f[a-z]*\s+(-\S+\s+)*-r|` +
-			`--recursive\s+(-\S+\s+)*--force|--force\s+(-\S+\s+)*--recursive)` +
-			`|\b(rd|rmdir|del|erase)\s+(/\w\s+)*/[sq]\b|\bremove-item\b.*-recurse`, 0.95},
-		{ident.MustLabel("shell.device"), `(?i)\bmkfs(\.\w+)?\s|\bdd\s[^|;&]*\bof=/dev/|>\s*/dev/(sd|hd|vd|nvme|mmcblk|disk)|:\(\)\s*\{\s*:\s*\|\s*:`, 0.95},
-		{ident.MustLabel("shell.remote"), `(?i)\b(curl|wget|iwr|invoke-webrequest)\b[^;]*\|\s*(sudo\s+)?((ba|z|da|k|fi)?sh|python[\d.]*|perl|iex)\b` +
-			`|\bbase64\s+(-d|-D|--decode)\b[^;]*\|\s*(sudo\s+)?(ba|z|da|k)?sh\b`, 0.9},
-		{ident.MustLabel("sql.drop"), `(?i)\bdrop\s+(table|database|schema|view|index|user|role)\b|\btruncate\s+table\b|\balter\s+table\s.*\bdrop\b`, 0.95},
-		{ident.MustLabel("sql.unbounded"), "(?i)\\bdelete\\s+from\\s+[\\w.\"`\\[\\]]+\\s*(;|$|--|/\\*|[\"'}])" +
-			`|\b(delete\s+from|update)\s[^;]*\bwhere\s+\(?\s*('?1'?\s*=\s*'?1'?|true)\b`, 0.9},
-		{ident.MustLabel("path.traversal"), `(\.\.[\\/]){2,}|\.\.[\\/]+(etc|proc|root|windows)\b`, 0.85},
-		{ident.MustLabel("credentials.file"), `(?i)/etc/(passwd|shadow|gshadow|sudoers)\b|\.ssh[\\/](id_\w+|authorized_keys)|\.aws[\\/]credentials|` +
-			`\.kube[\\/]config\b|\.docker[\\/]config\.json|(^|[\\/\s"'=])\.(netrc|pgpass|git-credentials|env)($|[\s"'])|` +
-			`/proc/(self|\d+)/environ|\bntds\.dit\b`, 0.9},
-		{ident.MustLabel("credentials.key"), `-----BEGIN [A-Z ]*PRIVATE KEY-----`, 0.9},
+		rule("shell.remove", 0.95,
+			`\brm\s+(-\S+\s+)*(-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r[a-z]*\s+(-\S+\s+)*-f|-f[a-z]*\s+(-\S+\s+)*-r)`,
+			`\brm\s+(-\S+\s+)*(--recursive\s+(-\S+\s+)*--force|--force\s+(-\S+\s+)*--recursive)`,
+			`\b(rd|rmdir|del|erase)\s+(/\w\s+)*/[sq]\b`, `\bremove-item\b.*-recurse`),
+		rule("shell.device", 0.95,
+			`\bmkfs(\.\w+)?\s`, `\bdd\s[^|;&]*\bof=/dev/`, `>\s*/dev/(sd|hd|vd|nvme|mmcblk|disk)`, `:\(\)\s*\{\s*:\s*\|\s*:`),
+		rule("shell.remote", 0.9,
+			`\b(curl|wget|iwr|invoke-webrequest)\b[^;]*\|\s*(sudo\s+)?((ba|z|da|k|fi)?sh|python[\d.]*|perl|iex)\b`,
+			`\bbase64\s+(-d|--decode)\b[^;]*\|\s*(sudo\s+)?(ba|z|da|k)?sh\b`),
+		rule("sql.drop", 0.95,
+			`\bdrop\s+(table|database|schema|view|index|user|role)\b`, `\btruncate\s+table\b`, `\balter\s+table\s.*\bdrop\b`),
+		rule("sql.unbounded", 0.9,
+			"\\bdelete\\s+from\\s+[\\w.\"`\\[\\]]+\\s*(;|$|--|/\\*|[\"'}])",
+			`\b(delete\s+from|update)\s[^;]*\bwhere\s+\(?\s*('?1'?\s*=\s*'?1'?|true)\b`),
+		rule("path.traversal", 0.85, `(\.\.[\\/]){2,}`, `\.\.[\\/]+(etc|proc|root|windows)\b`),
+		rule("credentials.file", 0.9,
+			`/etc/(passwd|shadow|gshadow|sudoers)\b`, `\.ssh[\\/](id_\w+|authorized_keys)`, `\.aws[\\/]credentials`,
+			`\.kube[\\/]config\b`, `\.docker[\\/]config\.json`, `(^|[\\/\s"'=])\.(netrc|pgpass|git-credentials|env)($|[\s"'])`,
+			`/proc/(self|\d+)/environ`, `\bntds\.dit\b`),
+		rule("credentials.key", 0.9, `-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -354,6 +355,48 @@ func FuzzRiskUnwraps(f *testing.F) {
 		}
 		if got := labels(r.Findings(in)); !slices.Contains(got, "shell.remove") && !slices.Contains(got, "undecodable") {
 			t.Fatalf("%q: %q is not found", used, in)
+		}
+	})
+}
+
+// The words that a text is looked at for before an expression is tried.
+func TestRiskHints(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string][]string{
+		`drop`: {"drop"}, `(?i)DROP\s+TABLE`: {"table"}, `a|bc`: {"a", "bc"}, `(foo|bar)+baz?`: {"bar", "foo"}, `x*`: nil, `(x|)`: nil,
+		`x{2,}`: {"x"}, `x{0,2}`: nil, `[ab]c`: {"c"}, `c[ab]+`: {"a", "b"}, `[a-z]`: nil, `(?i)k`: {"k"}, `.`: nil, `^$`: nil, `(?i)ſ`: {"s"}, `(`: nil, `aa|a*`: nil,
+	} {
+		if d := cmp.Diff(want, escalation.HintWords(pattern)); d != "" {
+			t.Error(pattern, d)
+		}
+	}
+	for _, p := range escalation.DefaultRiskPatterns() {
+		if escalation.HintWords(p.Pattern) == nil {
+			t.Errorf("%s is tried on every text", p.Label)
+		}
+	}
+}
+
+// A hint never keeps an expression from what it would have matched.
+func FuzzRiskHint(f *testing.F) {
+	for _, p := range escalation.DefaultRiskPatterns() {
+		f.Add(p.Pattern, dangerous)
+		f.Add(p.Pattern, "DELETE FROM payments; ../../etc .ENV mkfs ")
+	}
+	f.Add(`(?i)[ks]x`, "\u212aX ſX KX SX")
+	f.Add(`(?i)ſ`, "S")
+	f.Add(`(a|b+|(?:c){2,3})d?`, "cc")
+	f.Add(`(?s)\x{61}.`, "A\na")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if len(pattern) > 64 && !slices.ContainsFunc(escalation.DefaultRiskPatterns(), func(p escalation.RiskPattern) bool { return p.Pattern == pattern }) {
+			return
+		}
+		re, err := regexp.Compile(pattern)
+		if err != nil || len(text) > 1024 {
+			return
+		}
+		if re.MatchString(text) && !escalation.HintAdmits(pattern, text) {
+			t.Fatalf("%q would match %q, but looks for %q first", pattern, text, escalation.HintWords(pattern))
 		}
 	})
 }

@@ -183,9 +183,10 @@ func hexRune(digits string, size int) (rune, int) {
 // unpercent undoes the escapes of URLs, and + for a space if it is asked to.
 // What is no escape stays.
 func unpercent(s string, plus bool) (string, bool) {
-	if !strings.ContainsRune(s, '%') && !(plus && strings.ContainsRune(s, '+')) {
+	if !strings.ContainsRune(s, '%') && (!plus || !strings.ContainsRune(s, '+')) {
 		return s, false
 	}
+	const wide = len("%u0072")
 	out := make([]byte, 0, len(s))
 	changed := false
 	for i := 0; i < len(s); {
@@ -194,8 +195,8 @@ func unpercent(s string, plus bool) (string, bool) {
 		case c == '+' && plus:
 			out, changed = append(out, ' '), true
 			i++
-		case c == '%' && len(s) >= i+6 && (s[i+1] == 'u' || s[i+1] == 'U'):
-			r, size := hexRune(s[i+2:i+6], 6)
+		case c == '%' && len(s) >= i+wide && (s[i+1] == 'u' || s[i+1] == 'U'):
+			r, size := hexRune(s[i+2:i+wide], wide)
 			if size == 0 {
 				out = append(out, c)
 				size = 1
