@@ -166,7 +166,7 @@ func (w *writer) next(n int) int {
 func (w *writer) text(word string) llms.TextContent {
 	w.texts++
 
-	return llms.TextContent{Text: word + fmt.Sprint(w.texts, " ") + strings.Repeat("word ", w.next(40))}
+	return llms.TextContent{Text: word + fmt.Sprint(w.texts, " ") + strings.Repeat("SECRET ", w.next(30))}
 }
 
 func (w *writer) put(role llms.ChatMessageType, parts ...llms.ContentPart) {
