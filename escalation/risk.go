@@ -183,30 +183,31 @@ func (r *RiskPatterns) Findings(input string) []RiskFinding {
 // hygiene, not protection, and know no language but those of the usual shells
 // and SQL.
 func DefaultRiskPatterns() []RiskPattern {
+	const destroys, discloses, strays = 0.95, 0.9, 0.85
 	rule := func(label string, risk float64, branches ...string) RiskPattern {
 		return RiskPattern{Label: ident.MustLabel(label), Pattern: "(?i)" + strings.Join(branches, "|"), Risk: risk}
 	}
 
 	return []RiskPattern{
-		rule("shell.remove", 0.95,
+		rule("shell.remove", destroys,
 			`\brm\s+(-\S+\s+)*(-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r[a-z]*\s+(-\S+\s+)*-f|-f[a-z]*\s+(-\S+\s+)*-r)`,
 			`\brm\s+(-\S+\s+)*(--recursive\s+(-\S+\s+)*--force|--force\s+(-\S+\s+)*--recursive)`,
 			`\b(rd|rmdir|del|erase)\s+(/\w\s+)*/[sq]\b`, `\bremove-item\b.*-recurse`),
-		rule("shell.device", 0.95,
+		rule("shell.device", destroys,
 			`\bmkfs(\.\w+)?\s`, `\bdd\s[^|;&]*\bof=/dev/`, `>\s*/dev/(sd|hd|vd|nvme|mmcblk|disk)`, `:\(\)\s*\{\s*:\s*\|\s*:`),
-		rule("shell.remote", 0.9,
+		rule("shell.remote", discloses,
 			`\b(curl|wget|iwr|invoke-webrequest)\b[^;]*\|\s*(sudo\s+)?((ba|z|da|k|fi)?sh|python[\d.]*|perl|iex)\b`,
 			`\bbase64\s+(-d|--decode)\b[^;]*\|\s*(sudo\s+)?(ba|z|da|k)?sh\b`),
-		rule("sql.drop", 0.95,
+		rule("sql.drop", destroys,
 			`\bdrop\s+(table|database|schema|view|index|user|role)\b`, `\btruncate\s+table\b`, `\balter\s+table\s.*\bdrop\b`),
-		rule("sql.unbounded", 0.9,
+		rule("sql.unbounded", discloses,
 			"\\bdelete\\s+from\\s+[\\w.\"`\\[\\]]+\\s*(;|$|--|/\\*|[\"'}])",
 			`\b(delete\s+from|update)\s[^;]*\bwhere\s+\(?\s*('?1'?\s*=\s*'?1'?|true)\b`),
-		rule("path.traversal", 0.85, `(\.\.[\\/]){2,}`, `\.\.[\\/]+(etc|proc|root|windows)\b`),
-		rule("credentials.file", 0.9,
+		rule("path.traversal", strays, `(\.\.[\\/]){2,}`, `\.\.[\\/]+(etc|proc|root|windows)\b`),
+		rule("credentials.file", discloses,
 			`/etc/(passwd|shadow|gshadow|sudoers)\b`, `\.ssh[\\/](id_\w+|authorized_keys)`, `\.aws[\\/]credentials`,
 			`\.kube[\\/]config\b`, `\.docker[\\/]config\.json`, `(^|[\\/\s"'=])\.(netrc|pgpass|git-credentials|env)($|[\s"'])`,
 			`/proc/(self|\d+)/environ`, `\bntds\.dit\b`),
-		rule("credentials.key", 0.9, `-----BEGIN [A-Z ]*PRIVATE KEY-----`),
+		rule("credentials.key", discloses, `-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	}
 }

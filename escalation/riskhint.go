@@ -4,6 +4,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // hint is a cheap question that comes before an expression: a text of ASCII that
@@ -57,6 +58,7 @@ func required(re *syntax.Regexp) hint {
 		}
 
 		return all
+	default: // may match without any character that is known
 	}
 
 	return nil
@@ -97,7 +99,7 @@ func (h hint) admits(lower string) bool {
 
 func isASCII(s string) bool {
 	for i := range len(s) {
-		if s[i] >= 0x80 {
+		if s[i] >= utf8.RuneSelf {
 			return false
 		}
 	}
