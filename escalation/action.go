@@ -56,10 +56,10 @@ import (
 //	closed     success                      closed     –
 //	closed     success after failures       closed     –
 //	closed     failure                      closed     failure
-//	closed     failure at threshold         open       failure, failure
+//	closed     failure at threshold         open       failure, trip
 //	closed     hard failure below           closed     failure
-//	closed     hard failure                 open       failure, failure
-//	closed     guardrail                    open       refused, failure, failure
+//	closed     hard failure                 open       failure, trip
+//	closed     guardrail                    open       refused, failure, trip
 //	closed     excluded                     closed     –
 //	closed     earlier generation           closed     –
 //	open       action                       open       parked
@@ -69,25 +69,27 @@ import (
 //	open       effect after recovery        half_open  trial, parked
 //	half_open  success                      half_open  –
 //	half_open  success at threshold         closed     recovered
-//	half_open  trial errors                 open       failure, failure
-//	half_open  trial panics                 open       failure, failure
-//	half_open  trial ends its goroutine     open       failure, failure
+//	half_open  trial errors                 open       failure, trip
+//	half_open  trial panics                 open       failure, trip
+//	half_open  trial ends its goroutine     open       failure, trip
 //	half_open  trial is canceled            half_open  –
 //	half_open  trial is refused inside      half_open  –
-//	half_open  guardrail                    open       refused, failure, failure
-//	half_open  told                         open       failure, failure
+//	half_open  guardrail                    open       refused, failure, trip
+//	half_open  told                         open       failure, trip
 //	half_open  effect                       half_open  parked
 //	half_open  one trial too many           half_open  parked
 //	half_open  earlier generation           half_open  –
-//	half_open  trial is lost                open       failure, failure, parked
+//	half_open  trial is lost                open       failure, trip, parked
 //
-// told is what the budget and the context limiter tell; an effect is an action
-// of a tool that is not read-only, without Slice. Each change of state begins a
-// generation; outcomes of an earlier one are ignored. A trial is lost when its
-// caller left and it has not come back within the recovery time: its place is
-// free again. Until then no more than MaxTrial trials are under way, those of
-// earlier generations included. The breaker is open, as State and Gauges have
-// it, until an action finds that the recovery time is over.
+// failure and trip carry the failure's code. told is what the budget and the
+// context limiter tell; an effect is an action of a tool that is not read-only,
+// without Slice. Each change of state begins a generation; outcomes of an
+// earlier one are ignored. A trial is lost when its caller left and it has not
+// come back within the recovery time: its place is free again. Until then no
+// more than MaxTrial trials are under way, those of earlier generations
+// included. The breaker is open, as State and Gauges have it, until an action
+// finds that the recovery time is over. Workflows that are not registered are
+// guarded, too, by one state that they share.
 //
 // Failures in a row are counted by a two-step breaker of gobreaker, a new one for
 // each generation: it says that, and this type says when, because hard

@@ -343,7 +343,7 @@ func stalling(ctx context.Context) (context.Context, func()) {
 
 // expired is a context whose deadline passes after it was asked a few times.
 type expired struct {
-	context.Context
+	context.Context //nolint:containedctx // this is a context
 
 	asked atomic.Int64
 	after int64

@@ -73,6 +73,7 @@ type ActionConfig struct {
 	Now func() time.Time
 }
 
+// withDefaults returns cfg with all its values, if they are within bounds.
 func (cfg ActionConfig) withDefaults() (ActionConfig, error) {
 	cfg.Workflows = maps.Clone(cfg.Workflows)
 	if cfg.FailureThreshold == 0 {
@@ -116,7 +117,7 @@ func (cfg ActionConfig) withDefaults() (ActionConfig, error) {
 	return cfg, cfg.validate()
 }
 
-func (cfg *ActionConfig) validate() error {
+func (cfg ActionConfig) validate() error {
 	const threshold, config = middleware.ReasonInvalidThreshold, middleware.ReasonInvalidConfig
 	_, unset := cfg.Workflows[ident.WorkflowID{}]
 	recovery, recoveryBound := maxRecovery, "in (0, 24 h]"

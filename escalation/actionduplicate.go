@@ -1,6 +1,8 @@
 package escalation
 
 import (
+	"unicode/utf8"
+
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/internal/callkey"
 	"github.com/interlock-go/interlock/middleware"
@@ -110,7 +112,7 @@ func printLoosely(s string) loosePrint {
 				return loosePrint{}
 			}
 		}
-		if c >= 0x80 { // text is trimmed of white space that is not ASCII
+		if c >= utf8.RuneSelf { // text is trimmed of white space that is not ASCII
 			return loosePrint{}
 		}
 		word = (word ^ uint64(c)) * fnvPrime

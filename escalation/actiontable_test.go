@@ -39,7 +39,6 @@ type actionScene struct {
 	change  func(*escalation.ActionConfig)
 	prepare func(tb testing.TB, r *rig)
 	happen  func(tb testing.TB, r *rig)
-	refused string // what the call of the event returned, if that matters
 }
 
 func (s actionScene) hardThree() actionScene {
@@ -234,7 +233,8 @@ func b2i(b bool) int {
 }
 
 // checkDecisions compares the decisions with the words of the table: failure is
-// any failure, refused a refusal by the guardrail, others are codes.
+// any failure, trip the transition for it, refused a refusal by the guardrail,
+// others are codes.
 func checkDecisions(t *testing.T, got []middleware.Decision, row actionRow) {
 	t.Helper()
 	var want []string
@@ -248,8 +248,12 @@ func checkDecisions(t *testing.T, got []middleware.Decision, row actionRow) {
 		transition := row.state != row.next && d.Circuit != 0
 		switch w := want[i]; {
 		case w == "failure":
-			if d.Class == 0 || d.Count < 1 || d.Verdict == middleware.VerdictDeny {
+			if d.Class == 0 || d.Count < 1 || d.Circuit != 0 || d.Verdict != middleware.VerdictAbstain {
 				t.Errorf("decision %d is %+v, want a failure", i, d)
+			}
+		case w == "trip":
+			if d.Class == 0 || d.Circuit != middleware.CircuitOpen || d.Verdict != middleware.VerdictEscalate || d.Reason != got[i-1].Reason {
+				t.Errorf("decision %d is %+v, want the trip", i, d)
 			}
 		case w == "refused":
 			if d.Reason != middleware.ReasonGuardrail || d.Verdict != middleware.VerdictDeny {
