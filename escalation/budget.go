@@ -29,8 +29,8 @@ import (
 //	state     tool call            model call of the agent          model call inside a tool
 //	open      what fits            what fits, as a step             what fits
 //	pending   no, softly           once, as the final answer:       no, softly
-//	                               from then on, spent
-//	spent     no: the run ends     no                               no
+//	                               that spends it
+//	spent     no: the run ends     no, and nobody is asked          refused
 //
 // Without FinalAnswer a stop goes from open to spent. The call that stops the
 // run is the first one of the new state: if that is a model call of the agent,
