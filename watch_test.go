@@ -251,7 +251,7 @@ func TestUnreadableAnswers(t *testing.T) {
 // TestSignalsReachTheWatchdog: a run whose progress rises is no loop.
 func TestSignalsReachTheWatchdog(t *testing.T) {
 	t.Parallel()
-	g := newGuard(t, func(c *interlock.Config) { c.Actions.DuplicateLimit = 1000 })
+	g := newGuard(t, nil)
 	n := 0
 	dig := guardTools(t, g, interlock.ReadOnly(aTool{"dig", func(ctx context.Context, _ string) (string, error) {
 		n++

@@ -35,7 +35,8 @@ import (
 //	outcome_unknown   hard     nobody can say what the action did; it ended its goroutine
 //	budget_exceeded   failure  told by the run budget, which has refused the call
 //	duplicate_action  failure  same tool, canonical arguments and result signature as the action
-//	                           before it in the run, DuplicateLimit times in a row; not of Polling tools
+//	                           before it in the run, DuplicateLimit times in a row; not of Polling tools,
+//	                           nor where the reported progress rose
 //	action_failed     failure  an error of the action
 //	low_confidence    soft     reported below ConfidenceFloor
 //	context_drift     soft     reported above DriftLimit, or computed by the context limiter
@@ -259,8 +260,12 @@ func (b *ActionBreaker) ReceiveSignal(ctx context.Context, run *middleware.Run, 
 	if err != nil {
 		return
 	}
-	if s.Kind == middleware.SignalConfidence {
+	switch s.Kind {
+	case middleware.SignalConfidence:
 		track.circuit.sure(s.Value)
+	case middleware.SignalProgress:
+		track.progress(s.Value)
+	default:
 	}
 	if r := b.read(s); r != readNothing {
 		track.signal(ctx, r)

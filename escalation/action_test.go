@@ -402,6 +402,34 @@ func TestActionDuplicates(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		progress []float64
+		want     int
+	}{
+		"progress rises": {[]float64{1, 2, 3, 4}, 0},
+		"it stands":      {[]float64{1, 1, 1, 1}, 3},
+		"it falls":       {[]float64{4, 3, 2, 1}, 3},
+		"it rises late":  {[]float64{1, 1, 2, 2, 2}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			ctx, _ := r.start(t)
+			for _, v := range c.progress {
+				tool := r.tool(t, "a", middleware.ReadOnly, func(ctx context.Context, _ *middleware.ToolCall) (*middleware.ToolResult, error) {
+					middleware.Report(ctx, middleware.Signal{Kind: middleware.SignalProgress, Value: v})
+
+					return &middleware.ToolResult{Output: "x"}, nil
+				})
+				if _, err := tool.Do(ctx, "", "1"); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := r.log.count(middleware.ReasonDuplicateAction); got != c.want {
+				t.Errorf("%d duplicates, want %d", got, c.want)
+			}
+		})
+	}
 	t.Run("runs are apart", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, nil)

@@ -25,6 +25,8 @@ type actionTrack struct {
 	next    actionReading  // of signals without an action
 	early   []earlySignal  // of an action that has not begun
 	last    lastAction
+	best    float64 // the highest progress that was reported
+	moved   bool    // it rose since an action ended
 }
 
 type actionFlight struct {
@@ -89,8 +91,13 @@ func (t *actionTrack) end(flight int, call *middleware.ToolCall, res *middleware
 	case t.ended || r == readExcluded:
 	case r != readNothing || call.Effect() == middleware.Polling:
 		t.last = lastAction{}
-	case t.last.repeated(t.keys, call, res.Output) >= t.limit:
-		r = readDuplicate
+	default:
+		if t.moved {
+			t.last, t.moved = lastAction{}, false // the first of its kind
+		}
+		if t.last.repeated(t.keys, call, res.Output) >= t.limit {
+			r = readDuplicate
+		}
 	}
 
 	return worse(r, signals)
@@ -111,6 +118,16 @@ func (t *actionTrack) signal(ctx context.Context, r actionReading) {
 		t.early = append(t.early, earlySignal{action: actionOf(call), reading: r})
 	default:
 		t.next = worse(t.next, r)
+	}
+}
+
+// progress notes a reported progress: an action that got further than ever is no
+// repetition, whatever its result says.
+func (t *actionTrack) progress(v float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v > t.best {
+		t.best, t.moved = v, true
 	}
 }
 
