@@ -55,7 +55,9 @@ type Config struct {
 	ErrorText bool
 	// Observer hears of every decision. Default nil: nobody.
 	Observer middleware.Observer
-	// Tracer opens spans for runs, attempts and tools. Default nil: none.
+	// Tracer opens spans for runs, attempts and tools. One with a method
+	// Slot() middleware.Slot keeps state with saved runs, as otelx does for its
+	// links. Default nil: none.
 	Tracer middleware.Tracer
 	// Fallback holds what all models of the guard share.
 	Fallback Fallback
@@ -159,7 +161,7 @@ func (g *Guard) order() {
 	models = append(models, g.cfg.Models...)
 	g.modelChain = middleware.Chain(models...)
 
-	g.slots = []middleware.Slot{g.escalation.Slot()}
+	g.slots = []middleware.Slot{g.escalation.Slot(), traceSlot(g.cfg.Tracer)}
 	g.receivers = []middleware.SignalReceiver{g.escalation, g.watchdog}
 }
 

@@ -31,6 +31,7 @@ type SpanShape struct {
 	Kind       string   // client or internal
 	When       string   // it is opened
 	Attributes []string // keys; one is absent where it does not apply
+	Links      []string // keys of the attributes of its links, if it can have any
 }
 
 // Sources of the values of attributes, as [Attribute] says them. There is no
@@ -90,7 +91,7 @@ func Spans() []SpanShape {
 	return []SpanShape{
 		{
 			Name: operationAgent + " {label}", Kind: internal, When: "a run; without an agent's label just " + operationAgent,
-			Attributes: keys(keyOperation, keyAgent, keyRunID, keyWorkflowID, keyErrorType),
+			Attributes: keys(keyOperation, keyAgent, keyRunID, keyWorkflowID, keyErrorType), Links: keys(keyLinkKind),
 		},
 		{
 			Name: operationChat + " {label}", Kind: client, When: "an attempt at a model",
@@ -160,6 +161,7 @@ func Attributes() []Attribute {
 		closedList(keyCircuitState, texts(middleware.CircuitStates()), "state of the breaker: the new one, or the one that was left"),
 		registered(keyCircuitLabel, "label of the breaker"),
 		closedList(keyClass, texts(middleware.FailureClasses()), "what the failure counts as"),
+		closedList(keyLinkKind, linkNames[linkResumed:], "why the run span has a link: the run is continued from another process"),
 		closedList(keyKind, rejectionNames[rejectedAgent:], "what kind of value was not rendered as it came"),
 	}
 }

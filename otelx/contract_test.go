@@ -20,6 +20,8 @@ import (
 func driveEverything(t *testing.T, f *fixture) {
 	t.Helper()
 	ctx, _ := startRun(t)
+	_, endResumed := f.Start(resumedRun(t, f.Telemetry, otherSpan), middleware.OpRun, desk, 0)
+	endResumed(middleware.Outcome{})
 	for _, failed := range []middleware.Reason{middleware.ReasonOK, middleware.ReasonPanic} {
 		for _, c := range middleware.Components() {
 			for _, v := range middleware.Verdicts() {
@@ -79,7 +81,7 @@ func TestContract(t *testing.T) {
 	f := open(t)
 	driveEverything(t, f)
 
-	spans, used := make(map[string]map[string]bool), make(map[string]bool)
+	spans, links, used := make(map[string]map[string]bool), make(map[string]map[string]bool), make(map[string]bool)
 	for _, s := range f.spans.Ended() {
 		name, label, _ := strings.Cut(s.Name(), " ")
 		if label != "" {
@@ -92,12 +94,13 @@ func TestContract(t *testing.T) {
 		note(spans, name, s.Attributes())
 		checkValues(t, s.Attributes(), used)
 		for _, l := range s.Links() {
-			note(spans, name, l.Attributes)
+			note(links, name, l.Attributes)
 			checkValues(t, l.Attributes, used)
 		}
 	}
 	for _, s := range otelx.Spans() {
 		compareKeys(t, s.Name, s.Attributes, spans[s.Name])
+		compareKeys(t, s.Name+" links", s.Links, links[s.Name])
 	}
 
 	m := f.metrics(t)

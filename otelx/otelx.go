@@ -76,6 +76,7 @@ type Telemetry struct {
 	registry   *registry
 	allowSpans bool
 	now        func() time.Time
+	slot       *middleware.PerRun[position] // where the traces of saved runs are
 	gauges     gauges
 }
 
@@ -91,7 +92,7 @@ func New(cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{registry: r, allowSpans: !cfg.DisableAllowSpans, now: cfg.Now}
+	t := &Telemetry{registry: r, allowSpans: !cfg.DisableAllowSpans, now: cfg.Now, slot: newSlot()}
 	if t.now == nil {
 		t.now = time.Now
 	}
