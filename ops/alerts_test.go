@@ -32,13 +32,13 @@ const (
 )
 
 // unitTests is the part of promtool's format that the tests use.
-type unitTests struct {
+type unitTests struct { //nolint:tagliatelle // promtool's names
 	RuleFiles []string       `yaml:"rule_files"`
 	Interval  model.Duration `yaml:"evaluation_interval"`
 	Tests     []unitTest     `yaml:"tests"`
 }
 
-type unitTest struct {
+type unitTest struct { //nolint:tagliatelle // promtool's names
 	Name     string         `yaml:"name"`
 	Interval model.Duration `yaml:"interval"`
 	Series   []struct {
@@ -48,13 +48,13 @@ type unitTest struct {
 	Checks []check `yaml:"alert_rule_test"`
 }
 
-type check struct {
+type check struct { //nolint:tagliatelle // promtool's names
 	At    model.Duration `yaml:"eval_time"`
 	Alert string         `yaml:"alertname"`
 	Want  []firing       `yaml:"exp_alerts"`
 }
 
-type firing struct {
+type firing struct { //nolint:tagliatelle // promtool's names
 	Labels      map[string]string `yaml:"exp_labels"`
 	Annotations map[string]string `yaml:"exp_annotations"`
 }
@@ -138,11 +138,12 @@ func TestAlerts(t *testing.T) {
 // run lets the rules run over the series of the test, and checks on the way.
 func (tt unitTest) run(t *testing.T, interval time.Duration) {
 	t.Helper()
-	load := "load " + tt.Interval.String() + "\n"
+	var load strings.Builder
+	fmt.Fprintf(&load, "load %v\n", tt.Interval)
 	for _, s := range tt.Series {
-		load += "  " + s.Series + " " + s.Values + "\n"
+		fmt.Fprintf(&load, "  %s %s\n", s.Series, s.Values)
 	}
-	loader, err := promqltest.NewLazyLoader(load, promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
+	loader, err := promqltest.NewLazyLoader(load.String(), promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // dashboard is the part of Grafana's format that the test reads.
-type dashboard struct {
+type dashboard struct { //nolint:tagliatelle // Grafana's names
 	Title      string  `json:"title"`
 	UID        string  `json:"uid"`
 	Schema     int     `json:"schemaVersion"`
@@ -29,7 +29,7 @@ type datasource struct {
 	UID  string `json:"uid"`
 }
 
-type panel struct {
+type panel struct { //nolint:tagliatelle // Grafana's names
 	ID          int        `json:"id"`
 	Type        string     `json:"type"`
 	Title       string     `json:"title"`

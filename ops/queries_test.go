@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -70,7 +71,7 @@ func (e exported) checkSelector(n *parser.VectorSelector) (errs []error) {
 		return []error{fmt.Errorf("metric %q is not exported", n.Name)}
 	}
 	for _, m := range n.LabelMatchers {
-		if m.Name == labels.MetricName || slices.Contains(targetLabels, m.Name) {
+		if m.Name == model.MetricNameLabel || slices.Contains(targetLabels, m.Name) {
 			continue
 		}
 		values, ok := known[m.Name]
