@@ -1,7 +1,9 @@
 package otelx_test
 
 import (
+	"context"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -237,5 +239,94 @@ func TestContractIsCopied(t *testing.T) {
 		if slices.Contains(a.Values, "changed") {
 			t.Errorf("%s was changed", a.Key)
 		}
+	}
+}
+
+// Every field of a decision is rendered by itself, so that one which is added to
+// the vocabulary is not forgotten here.
+func TestEveryFieldOfADecision(t *testing.T) {
+	t.Parallel()
+	elsewhere := map[string]string{
+		"Run":      "on the span of the run", // which is the parent
+		"Fill":     "interlock.context.fill",
+		"Drift":    "interlock.context.drift",
+		"Duration": "interlock.decision.duration",
+	}
+	all := everyField(middleware.ComponentAdmission, middleware.VerdictDeny)
+	rendered := func(d middleware.Decision) map[string]string {
+		f := open(t)
+		f.Observe(context.Background(), d)
+		m := attrs(f.spans.Ended()[0].Attributes())
+		delete(m, "interlock.decision.id")
+
+		return m
+	}
+	bare := middleware.Decision{Component: all.Component, Verdict: all.Verdict}
+	before := rendered(bare)
+	for field := range reflect.TypeFor[middleware.Decision]().Fields() {
+		d := bare
+		v := reflect.ValueOf(all).FieldByName(field.Name)
+		if field.Name == "Component" { // needed for a span at all
+			v = reflect.ValueOf(middleware.ComponentBudget)
+		}
+		if field.Name == "Verdict" {
+			v = reflect.ValueOf(middleware.VerdictModify)
+		}
+		reflect.ValueOf(&d).Elem().FieldByName(field.Name).Set(v)
+		_, known := elsewhere[field.Name]
+		if known == !cmp.Equal(before, rendered(d)) {
+			t.Errorf("%s: known elsewhere %v, and the span is %v", field.Name, known, rendered(d))
+		}
+	}
+}
+
+// Every closed list that a decision or an outcome has is described, whole.
+func TestEveryListIsDescribed(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []reflect.Type{reflect.TypeFor[middleware.Decision](), reflect.TypeFor[middleware.Outcome]()} {
+		for field := range typ.Fields() {
+			if field.Type.Kind() != reflect.Uint8 {
+				continue
+			}
+			var words []string
+			for i := range math.MaxUint8 + 1 {
+				v := reflect.New(field.Type).Elem()
+				v.SetUint(uint64(i)) //nolint:gosec // a byte
+				if s := v.Interface().(interface{ String() string }).String(); s != "invalid" {
+					words = append(words, s)
+				}
+			}
+			if !slices.ContainsFunc(otelx.Attributes(), func(a otelx.Attribute) bool { return slices.Equal(a.Values, words) }) {
+				t.Errorf("%s: no attribute has the list %v", field.Type, words)
+			}
+		}
+	}
+}
+
+// A name that is no label, such as one that a model or a provider made up, has
+// none: it is _OTHER and counted.
+func TestMalformedNames(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	ctx := context.Background()
+	malformed := []string{"", "Jane Doe", "refund;drop", "../etc/passwd", strings.Repeat("a", 65), "überweisung", "a..b", "\x00"}
+	for _, name := range malformed {
+		label, err := ident.NewLabel(name)
+		if err == nil {
+			t.Fatalf("%q is a label", name)
+		}
+		for _, op := range []middleware.Op{middleware.OpTool, middleware.OpAttempt} {
+			_, end := f.Start(ctx, op, label, 1)
+			end(middleware.Outcome{})
+		}
+	}
+	for _, s := range f.spans.Ended() {
+		if s.Name() != "execute_tool _OTHER" && s.Name() != "chat _OTHER" {
+			t.Errorf("span %s", s.Name())
+		}
+	}
+	want := map[string]float64{"tool": float64(len(malformed)), "candidate": float64(len(malformed))}
+	if diff := cmp.Diff(want, f.rejected(t)); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
 	}
 }
