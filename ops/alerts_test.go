@@ -32,13 +32,16 @@ const (
 )
 
 // unitTests is the part of promtool's format that the tests use.
-type unitTests struct { //nolint:tagliatelle // promtool's names
+//
+//nolint:tagliatelle // promtool's names
+type unitTests struct {
 	RuleFiles []string       `yaml:"rule_files"`
 	Interval  model.Duration `yaml:"evaluation_interval"`
 	Tests     []unitTest     `yaml:"tests"`
 }
 
-type unitTest struct { //nolint:tagliatelle // promtool's names
+//nolint:tagliatelle // promtool's names
+type unitTest struct {
 	Name     string         `yaml:"name"`
 	Interval model.Duration `yaml:"interval"`
 	Series   []struct {
@@ -48,13 +51,15 @@ type unitTest struct { //nolint:tagliatelle // promtool's names
 	Checks []check `yaml:"alert_rule_test"`
 }
 
-type check struct { //nolint:tagliatelle // promtool's names
+//nolint:tagliatelle // promtool's names
+type check struct {
 	At    model.Duration `yaml:"eval_time"`
 	Alert string         `yaml:"alertname"`
 	Want  []firing       `yaml:"exp_alerts"`
 }
 
-type firing struct { //nolint:tagliatelle // promtool's names
+//nolint:tagliatelle // promtool's names
+type firing struct {
 	Labels      map[string]string `yaml:"exp_labels"`
 	Annotations map[string]string `yaml:"exp_annotations"`
 }

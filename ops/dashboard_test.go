@@ -9,7 +9,9 @@ import (
 )
 
 // dashboard is the part of Grafana's format that the test reads.
-type dashboard struct { //nolint:tagliatelle // Grafana's names
+//
+//nolint:tagliatelle // Grafana's names
+type dashboard struct {
 	Title      string  `json:"title"`
 	UID        string  `json:"uid"`
 	Schema     int     `json:"schemaVersion"`
@@ -29,7 +31,8 @@ type datasource struct {
 	UID  string `json:"uid"`
 }
 
-type panel struct { //nolint:tagliatelle // Grafana's names
+//nolint:tagliatelle // Grafana's names
+type panel struct {
 	ID          int        `json:"id"`
 	Type        string     `json:"type"`
 	Title       string     `json:"title"`
