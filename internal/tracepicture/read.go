@@ -90,7 +90,7 @@ func readSpans(r io.Reader) ([]span, error) {
 			return nil, inputError{code: codeMalformed, object: n}
 		}
 		var w wireSpan
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := json.Unmarshal(raw, &w); err != nil { //nolint:musttag // the exporter writes the names of the fields
 			return nil, inputError{code: codeMalformed, object: n}
 		}
 		if w.SpanContext == nil {

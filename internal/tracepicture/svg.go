@@ -26,8 +26,13 @@ const (
 	maxIndent = 8
 	minBar    = 2.5
 	charWidth = 6.1 // of the small font, on average
+	nameChar  = 7   // of the font of names
 	footer    = 74
 	ticks     = 8
+	tickGap   = 6
+	swatch    = 10
+	keyGap    = 20
+	keyHeight = 24
 	maxWords  = 28 // characters of what a span says of itself
 )
 
@@ -77,21 +82,21 @@ text{fill:#e6edf3}
 func render(w io.Writer, t *tree) {
 	p := painter{w: w, t: t, height: header + rowHeight*len(t.rows) + footer}
 	root := clean(t.rows[0].name)
-	p.put(`<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 %d %d" width="%d" height="%d" aria-labelledby="title desc">`,
+	p.putf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 %d %d" width="%d" height="%d" aria-labelledby="title desc">`,
 		width, p.height, width, p.height)
-	p.put(`<title id="title">%s</title>`, root)
-	p.put(`<desc id="desc">A trace of %d spans in %s, one bar per span, each below its parent.</desc>`,
+	p.putf(`<title id="title">%s</title>`, root)
+	p.putf(`<desc id="desc">A trace of %d spans in %s, one bar per span, each below its parent.</desc>`,
 		len(t.rows), short(t.duration()))
-	p.put("<style>%s</style>", style)
-	p.put(`<rect class="ground" x=".5" y=".5" width="%d" height="%d" rx="6"/>`, width-1, p.height-1)
-	p.put(`<text class="title" x="%d" y="36">%s</text>`, margin, root)
-	p.put(`<text class="sub" x="%d" y="56">%d spans · %s</text>`, margin, len(t.rows), short(t.duration()))
+	p.putf("<style>%s</style>", style)
+	p.putf(`<rect class="ground" x=".5" y=".5" width="%d" height="%d" rx="6"/>`, width-1, p.height-1)
+	p.putf(`<text class="title" x="%d" y="36">%s</text>`, margin, root)
+	p.putf(`<text class="sub" x="%d" y="56">%d spans · %s</text>`, margin, len(t.rows), short(t.duration()))
 	p.axis()
 	for i := range t.rows {
 		p.row(i)
 	}
 	p.legend()
-	p.put("</svg>")
+	p.putf("</svg>")
 }
 
 type painter struct {
@@ -100,7 +105,7 @@ type painter struct {
 	height int
 }
 
-func (p *painter) put(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+func (p *painter) putf(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
 // x is where a time lies.
 func (p *painter) x(at time.Time) float64 {
@@ -114,24 +119,24 @@ func (p *painter) x(at time.Time) float64 {
 
 func (p *painter) axis() {
 	bottom := header + rowHeight*len(p.t.rows)
-	step := tickStep(p.t.duration())
-	for i := range p.t.duration()/step + 1 {
-		d := i * step
-		x := number(p.x(p.t.start.Add(d)))
-		p.put(`<line class="grid" x1="%s" y1="%d" x2="%s" y2="%d"/>`, x, header-6, x, bottom)
+	whole := int64(p.t.duration())
+	step := tickStep(whole)
+	for at := int64(0); at <= whole; at += step {
 		label := "0"
-		if d > 0 {
-			label = short(d)
+		if at > 0 {
+			label = short(time.Duration(at))
 		}
-		p.put(`<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>`, x, header-12, label)
+		x := number(p.x(p.t.start.Add(time.Duration(at))))
+		p.putf(`<line class="grid" x1="%s" y1="%d" x2="%s" y2="%d"/>`, x, header-tickGap, x, bottom)
+		p.putf(`<text class="tick" x="%s" y="%d" text-anchor="middle">%s</text>`, x, header-2*tickGap, label)
 	}
 }
 
 // tickStep is 1, 2 or 5 times a power of ten, for at most eight steps. Traces are
 // short enough for it to end (maxDuration).
-func tickStep(whole time.Duration) time.Duration {
-	for step := time.Duration(1); ; step *= 10 {
-		for _, factor := range []time.Duration{1, 2, 5} {
+func tickStep(whole int64) int64 {
+	for step := int64(1); ; step *= 10 {
+		for _, factor := range []int64{1, 2, 5} {
 			if whole <= ticks*step*factor {
 				return step * factor
 			}
@@ -145,15 +150,15 @@ func (p *painter) row(i int) {
 	middle := top + rowHeight/2
 	base := middle + 4 // of the text
 	if i%2 == 1 {
-		p.put(`<rect class="band" x="%d" y="%d" width="%d" height="%d"/>`, margin/2, top, width-margin, rowHeight)
+		p.putf(`<rect class="band" x="%d" y="%d" width="%d" height="%d"/>`, margin/2, top, width-margin, rowHeight)
 	}
 	left := margin + indent*min(r.depth, maxIndent)
 	if r.parent >= 0 {
 		elbow := left - indent/2
-		from := header + rowHeight*r.parent + rowHeight - 6
-		p.put(`<path class="guide" d="M%d %dV%dH%d"/>`, elbow, from, middle, left-3)
+		from := header + rowHeight*(r.parent+1) - tickGap
+		p.putf(`<path class="guide" d="M%d %dV%dH%d"/>`, elbow, from, middle, left-3)
 	}
-	p.put(`<text class="name" x="%d" y="%d">%s</text>`, left, base, clean(cut(r.name, (barLeft-left-margin/2)/7)))
+	p.putf(`<text class="name" x="%d" y="%d">%s</text>`, left, base, clean(cut(r.name, (barLeft-left-margin/2)/nameChar)))
 
 	from, to := p.x(r.start), p.x(r.end)
 	class := kindOf(r.name)
@@ -165,7 +170,7 @@ func (p *painter) row(i int) {
 	}
 	size := max(to-from, minBar)
 	said, bad := describe(r)
-	p.put(`<rect class="%s" x="%s" y="%d" width="%s" height="%d" rx="2"><title>%s</title></rect>`,
+	p.putf(`<rect class="%s" x="%s" y="%d" width="%s" height="%d" rx="2"><title>%s</title></rect>`,
 		class, number(from), middle-barHeight/2, number(size), barHeight, clean(r.name+" · "+said))
 	p.note(r, from, from+size, middle, said, bad)
 }
@@ -186,14 +191,14 @@ func (p *painter) note(r *row, from, to float64, middle int, said string, bad bo
 		x = width - margin/2 - long
 	}
 	if verdict != "" {
-		p.put(`<circle class="%s" cx="%s" cy="%d" r="4"/>`, verdict, number(x+4), middle)
+		p.putf(`<circle class="%s" cx="%s" cy="%d" r="4"/>`, verdict, number(x+4), middle)
 		x += dot
 	}
 	class := "note"
 	if bad {
 		class = "note bad"
 	}
-	p.put(`<text class="%s" x="%s" y="%d">%s</text>`, class, number(x), middle+4, clean(said))
+	p.putf(`<text class="%s" x="%s" y="%d">%s</text>`, class, number(x), middle+4, clean(said))
 }
 
 // verdictOf is what the dot shows; a failed span has none, because that an attempt
@@ -252,7 +257,7 @@ func kindOf(name string) string {
 
 // legend explains the colours that occur.
 func (p *painter) legend() {
-	top := header + rowHeight*len(p.t.rows) + 24
+	top := header + rowHeight*len(p.t.rows) + keyHeight
 	used := map[string]bool{}
 	for i := range p.t.rows {
 		r := &p.t.rows[i]
@@ -261,30 +266,30 @@ func (p *painter) legend() {
 	}
 	x := float64(margin)
 	key := func(label string) {
-		p.put(`<text class="key" x="%s" y="%d">%s</text>`, number(x), top+4, label)
-		x += charWidth*float64(len(label)) + 20
+		p.putf(`<text class="key" x="%s" y="%d">%s</text>`, number(x), top+4, label)
+		x += charWidth*float64(len(label)) + keyGap
 	}
 	key("bars:")
 	for _, k := range kinds {
 		if used[k] {
-			p.put(`<rect class="%s" x="%s" y="%d" width="14" height="10" rx="2"/>`, k, number(x), top-5)
+			p.putf(`<rect class="%s" x="%s" y="%d" width="14" height="%d" rx="2"/>`, k, number(x), top-swatch/2, swatch)
 			x += 19
 			key(k)
 		}
 	}
 	if used["failed"] {
-		p.put(`<rect class="other failed" fill-opacity="0" x="%s" y="%d" width="14" height="10" rx="2"/>`, number(x), top-5)
+		p.putf(`<rect class="other failed" fill-opacity="0" x="%s" y="%d" width="14" height="%d" rx="2"/>`, number(x), top-swatch/2, swatch)
 		x += 19
 		key("failed")
 	}
 	if !slices.ContainsFunc(verdicts, func(v string) bool { return used[v] }) {
 		return
 	}
-	x, top = margin, top+24
+	x, top = margin, top+keyHeight
 	key("dots:")
 	for _, v := range verdicts {
 		if used[v] {
-			p.put(`<circle class="%s" cx="%s" cy="%d" r="4"/>`, v, number(x+4), top)
+			p.putf(`<circle class="%s" cx="%s" cy="%d" r="4"/>`, v, number(x+4), top)
 			x += 13
 			key(v)
 		}
