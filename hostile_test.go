@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,7 +181,7 @@ func TestHostileProviders(t *testing.T) {
 // outcomes makes many calls of each kind and says how they came out.
 func outcomes(t *testing.T, w *spanWorld) string {
 	t.Helper()
-	var text string
+	var text strings.Builder
 	const enough = 40 // fills the queue of the batches several times
 	for i := range enough {
 		for _, fail := range []error{nil, errBoom} {
@@ -196,12 +197,12 @@ func outcomes(t *testing.T, w *spanWorld) string {
 				return errors.Join(w.callTool(ctx, t), w.askModel(ctx, t), fail)
 			})
 			if i == 0 {
-				text += fmt.Sprintln(err)
+				_, _ = fmt.Fprintln(&text, err)
 			}
 		}
 	}
 
-	return text
+	return text.String()
 }
 
 // blockedSpans opens a tracer provider whose exporter blocks, behind a short

@@ -215,7 +215,7 @@ func TestEverySpanEndsOnce(t *testing.T) {
 			want:  how{run: {""}, primary: {"timeout"}, backup: {""}},
 		},
 		"model is left behind": {
-			model: func(context.Context) (*llms.ContentResponse, error) { <-time.After(time.Hour); return answers(nil) },
+			model: func(ctx context.Context) (*llms.ContentResponse, error) { <-time.After(time.Hour); return answers(ctx) },
 			want:  how{run: {""}, primary: {"timeout"}, backup: {""}},
 		},
 

@@ -30,7 +30,8 @@
 //	    chat {label}                     an attempt at one of them
 //	  interlock.admission, .watchdog, …  a decision
 //	  execute_tool {label}               a tool that really runs: a refused one has
-//	                                     its decision alone
+//	                                     its decision alone, and the span of one that
+//	                                     was left behind ends when the tool does
 //
 // An operation that failed has error.type and status Error, with an empty
 // description; interlock.fallback has error.type alone. A decision that worked

@@ -24,21 +24,21 @@ const (
 )
 
 // savedRun is a run as another process saved it, with this section.
-func savedRun(t testing.TB, section string) []byte {
-	t.Helper()
+func savedRun(tb testing.TB, section string) []byte {
+	tb.Helper()
 	_, run, err := middleware.StartRun(context.Background(), middleware.RunConfig{
 		Workflow: refunds, Slots: []middleware.Slot{(*otelx.Telemetry)(nil).Slot()},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer run.End()
 	data, err := run.Save()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if !strings.Contains(string(data), noSpan) {
-		t.Fatalf("no section in %s", data)
+		tb.Fatalf("no section in %s", data)
 	}
 
 	return []byte(strings.Replace(string(data), noSpan, section, 1))
@@ -46,15 +46,15 @@ func savedRun(t testing.TB, section string) []byte {
 
 // resumedRun returns a context with a run that continues what another process
 // saved with this section.
-func resumedRun(t testing.TB, tel *otelx.Telemetry, section string) context.Context {
-	t.Helper()
+func resumedRun(tb testing.TB, tel *otelx.Telemetry, section string) context.Context {
+	tb.Helper()
 	ctx, run, err := middleware.RestoreRun(context.Background(), middleware.RunConfig{
 		Label: desk, Slots: []middleware.Slot{tel.Slot()},
-	}, savedRun(t, section))
+	}, savedRun(tb, section))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { run.End() })
+	tb.Cleanup(func() { run.End() })
 
 	return ctx
 }

@@ -35,8 +35,8 @@ func refunds() ident.WorkflowID { return ident.MustWorkflowID("workflow:org.exam
 func noon() time.Time           { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
 // open returns an observer whose lines of every level go to b.
-func open(t testing.TB, b io.Writer, change ...func(*slogx.Config)) *slogx.Observer {
-	t.Helper()
+func open(tb testing.TB, b io.Writer, change ...func(*slogx.Config)) *slogx.Observer {
+	tb.Helper()
 	cfg := slogx.Config{
 		Logger: slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Labels: []ident.Label{refund()}, Workflows: []ident.WorkflowID{refunds()}, Now: noon,
@@ -46,7 +46,7 @@ func open(t testing.TB, b io.Writer, change ...func(*slogx.Config)) *slogx.Obser
 	}
 	o, err := slogx.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return o
@@ -132,16 +132,16 @@ func TestLineIsTheSpan(t *testing.T) {
 	}
 	var b bytes.Buffer
 	o := open(t, &b)
-	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(5, 6))
 	label, workflow := ident.MustLabel("unknown"), ident.MustWorkflowID("workflow:org.secret/jane")
 	pick := func(n int) int { return random.IntN(n) }
 	for range 3000 {
 		d := middleware.Decision{
 			Component: middleware.Components()[pick(len(middleware.Components()))],
-			Verdict:   middleware.Verdict(pick(8)), Action: middleware.Action(pick(8)), Reason: middleware.Reason(pick(256)), //nolint:gosec // any
-			Outcome: middleware.AttemptOutcome(pick(2) * int(middleware.OutcomeSkipped)), Class: middleware.FailureClass(pick(6)), //nolint:gosec // any
-			Circuit: middleware.CircuitState(pick(6)), FailMode: middleware.FailMode(pick(3)), //nolint:gosec // any
-			Seq: uint64(pick(3)), Generation: []uint64{0, 7, math.MaxUint64}[pick(3)], Turn: pick(3) - 1, Attempt: pick(3) - 1, //nolint:gosec // small
+			Verdict:   middleware.Verdict(pick(8)), Action: middleware.Action(pick(8)), Reason: middleware.Reason(pick(256)),
+			Outcome: middleware.AttemptOutcome(pick(2) * int(middleware.OutcomeSkipped)), Class: middleware.FailureClass(pick(6)),
+			Circuit: middleware.CircuitState(pick(6)), FailMode: middleware.FailMode(pick(3)),
+			Seq: uint64(pick(3)), Generation: []uint64{0, 7, math.MaxUint64}[pick(3)], Turn: pick(3) - 1, Attempt: pick(3) - 1,
 			Count: pick(3) - 1, Limit: pick(3) - 1, Severity: []float64{0, 0.25, 1, 1.5, -1, math.NaN(), math.Inf(1)}[pick(7)],
 			Label: []ident.Label{{}, refund(), label}[pick(3)], Workflow: []ident.WorkflowID{{}, refunds(), workflow}[pick(3)],
 		}
@@ -281,11 +281,11 @@ func TestHostileHandler(t *testing.T) {
 	t.Parallel()
 	fine := func() bool { return true }
 	for name, h := range map[string]handler{
-		"panics":          {enabled: fine, handle: func() error { panic("x") }},
-		"panics with nil": {enabled: fine, handle: func() error { panic(nil) }},
-		"panics early":    {enabled: func() bool { panic("x") }},
-		"fails":           {enabled: fine, handle: func() error { return io.ErrClosedPipe }},
-		"exits":           {enabled: fine, handle: func() error { runtime.Goexit(); return nil }},
+		"panics":               {enabled: fine, handle: func() error { panic("x") }},
+		"panics with an error": {enabled: fine, handle: func() error { panic(io.ErrUnexpectedEOF) }},
+		"panics early":         {enabled: func() bool { panic("x") }},
+		"fails":                {enabled: fine, handle: func() error { return io.ErrClosedPipe }},
+		"exits":                {enabled: fine, handle: func() error { runtime.Goexit(); return nil }},
 	} {
 		o := open(t, io.Discard, func(c *slogx.Config) { c.Logger = slog.New(h) })
 		done := make(chan struct{})

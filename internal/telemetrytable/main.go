@@ -41,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	path := flags.Arg(0)
 	if *write {
-		if err := os.WriteFile(path, page, 0o644); err != nil { //nolint:gosec,mnd // a public page
+		if err := os.WriteFile(path, page, 0o644); err != nil { //nolint:gosec // a public page
 			_, _ = fmt.Fprintln(stderr, "telemetrytable: the page cannot be written")
 
 			return stale

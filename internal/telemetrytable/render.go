@@ -12,21 +12,27 @@ import (
 
 const intro = `# Telemetry
 
-Everything that the observer and tracer of package ` + "`otelx`" + ` let out: spans, their attributes, and metrics. There is no other value, and no
-switch that adds one. Generated from the code by ` + "`go run ./internal/telemetrytable -write docs/telemetry.md`" + `; a test fails when it is stale.
+Everything that the observer and tracer of package ` + "`otelx`" + ` let out: spans, their attributes, and metrics.
+There is no other value, and no switch that adds one. The page is generated from the code, and a test fails when it is stale:
 
-Values come from four sources only: a **closed list** of this library, a **registered name** (a label or workflow given at construction), a **number**,
-or a **random identifier** made by the library. What is outside of a list or of the registry is rendered as ` + "`_OTHER`" + ` and counted in
-` + "`interlock.telemetry.rejected`" + `. Keys that begin with ` + "`gen_ai.`" + ` and ` + "`error.type`" + ` are OpenTelemetry's published ones.
+` + "```sh\ngo run ./internal/telemetrytable -write docs/telemetry.md\n```" + `
+
+Values come from four sources only: a **closed list** of this library, a **registered name** (a label or workflow
+given at construction), a **number**, or a **random identifier** made by the library. What is outside of a list or of the
+registry is rendered as ` + "`_OTHER`" + ` and counted in ` + "`interlock.telemetry.rejected`" + `. Keys that begin with
+` + "`gen_ai.`" + ` and ` + "`error.type`" + ` are OpenTelemetry's published ones.
 
 `
 
 const rules = `
 - An attribute is absent where it does not apply.
-- An operation that failed has ` + "`error.type`" + ` and the status Error with an empty description; ` + "`interlock.fallback`" + ` has the attribute alone. A decision that
-  worked is Unset, also when it is a refusal; one whose component broke down is Error. Never Ok, never an event.
-- A refused tool has the span of the decision and no ` + "`execute_tool`" + ` span.
-- The decision about an attempt stands on its ` + "`chat`" + ` span. A skipped attempt has no such span, and a decision span instead.
+- An operation that failed has ` + "`error.type`" + ` and the status Error with an empty description;
+  ` + "`interlock.fallback`" + ` has the attribute alone. A decision that worked is Unset, also when it is a refusal;
+  one whose component broke down is Error. Never Ok, never an event.
+- A refused tool has the span of the decision and no ` + "`execute_tool`" + ` span. The span of a tool that was left
+  behind ends when the tool does.
+- The decision about an attempt stands on its ` + "`chat`" + ` span. A skipped attempt has no such span, and a decision span
+  instead.
 - Decisions with the verdict allow have a span unless ` + "`Config.DisableAllowSpans`" + ` is set. They are counted either way.
 - A run that is continued from another process is a link, with one attribute, and never a parent.
 
@@ -78,8 +84,8 @@ func instruments(b *bytes.Buffer) {
 	for _, i := range otelx.Instruments() {
 		fmt.Fprintf(b, "| `%s` | %s %s | %s | %s | %s |\n", i.Name, i.Kind, i.Unit, sentence(i.Attributes), bounds(i.Buckets), i.About)
 	}
-	b.WriteString("\nNo instrument has 1000 series: registries and lists are capped, and series past 900 of one instrument are folded together as `_OTHER`.\n" +
-		"Identifiers, generations and digests are on no metric.\n\n")
+	b.WriteString("\nNo instrument has 1000 series: registries and lists are capped, and series past 900 of one instrument\n" +
+		"are folded together as `_OTHER`. Identifiers, generations and digests are on no metric.\n\n")
 }
 
 func lists(b *bytes.Buffer) {
