@@ -49,7 +49,9 @@ func (f failing) GenerateContent(
 	ctx context.Context, messages []llms.MessageContent, options ...llms.CallOption,
 ) (*llms.ContentResponse, error) {
 	_, _ = f.Model.GenerateContent(ctx, messages, options...)
+	inside.enterError(f.err)
 	if f.panic != nil {
+		inside.enter(fmt.Sprint(f.panic))
 		panic(f.panic)
 	}
 

@@ -7,7 +7,8 @@ import (
 	"github.com/interlock-go/interlock/otelx/otelxtest"
 )
 
-// TestMatrix: no secret comes out, but where the table of slots says why.
+// TestMatrix: the secret of each slot goes in, and comes out nowhere but where
+// the table of slots says why.
 func TestMatrix(t *testing.T) { //nolint:paralleltest // standard output and the standard logger are captured
 	var names []string
 	for _, s := range slots() {
@@ -18,14 +19,18 @@ func TestMatrix(t *testing.T) { //nolint:paralleltest // standard output and the
 		outs = append(outs, otelxtest.Outlet{Name: o.name, Marker: o.marker})
 	}
 	m := otelxtest.NewMatrix(t, canary, names, outs)
-	for i, s := range slots() {
+	for i, s := range slots() { //nolint:paralleltest // as above
 		protocol := otlpsink.Protocols()[i%2]
-		t.Run(s.name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(s.name, func(t *testing.T) {
 			var w *world
+			inside.take()
 			stdout, stderr := capture(t, func() {
 				w = newWorld(t, s.plant, protocol)
 				w.live()
 			})
+			if len(canary.Scan("inside", inside.take())) == 0 {
+				t.Error("the secret never went in")
+			}
 			if len(w.sink.Logs()) > 0 {
 				t.Error("there are OTLP logs, which are no outlet of the table")
 			}
@@ -54,8 +59,8 @@ func TestMatrix(t *testing.T) { //nolint:paralleltest // standard output and the
 // TestTwin: the scan catches the usual way of doing it in every outlet of the
 // table, for the phrase and for the word, and nothing where there is nothing.
 func TestTwin(t *testing.T) { //nolint:paralleltest // as TestMatrix
-	for _, o := range outlets() {
-		t.Run(o.name, func(t *testing.T) { //nolint:paralleltest // as TestMatrix
+	for _, o := range outlets() { //nolint:paralleltest // as TestMatrix
+		t.Run(o.name, func(t *testing.T) {
 			if o.twin == nil {
 				t.Fatal("the outlet has no twin: nothing shows that the scan sees it")
 			}

@@ -3,7 +3,7 @@ package canary_test
 import (
 	"bytes"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // what others log with it is captured
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -73,19 +73,19 @@ func (w *world) file(name string) []byte {
 	return all
 }
 
-func (w *world) each(print func(any) []byte) []byte {
+func (w *world) each(show func(any) []byte) []byte {
 	var b []byte
 	for _, err := range w.errs {
-		b = append(b, print(err)...)
+		b = append(b, show(err)...)
 	}
 
 	return b
 }
 
-func (w *world) decided(print func(any) []byte) []byte {
+func (w *world) decided(show func(any) []byte) []byte {
 	var b []byte
 	for _, d := range w.decisions {
-		b = append(b, print(d)...)
+		b = append(b, show(d)...)
 	}
 
 	return b
@@ -114,6 +114,7 @@ func (w *world) commands() {
 	}
 	for _, args := range append(commands, w.plan.args...) {
 		var stdout, stderr bytes.Buffer
+		inside.enter(strings.Join(args, " ") + w.plan.stdin)
 		cli.Run(append(append([]string{}, at...), args...), strings.NewReader(w.plan.stdin), &stdout, &stderr)
 		w.stdout = append(w.stdout, stdout.Bytes()...)
 		w.stderr = append(w.stderr, stderr.Bytes()...)

@@ -55,14 +55,14 @@ func slots() []slot {
 		{"agent label", func(p *plan) { p.agentLabel = ident.MustLabel(strings.ToLower(word)) }, nil},
 		{"workflow that is not registered", func(p *plan) {
 			p.also = func(w *world, ctx context.Context) {
-				w.err(w.guard.Do(ctx, ident.MustWorkflowID("workflow:org.example/"+strings.ToLower(word)),
+				w.err(w.guard.Do(ctx, ident.MustWorkflowID("workflow:org.example/"+strings.ToLower(inside.enter(word))),
 					func(context.Context) error { return nil }))
 			}
 		}, nil},
 		{"context cause", func(p *plan) {
 			p.also = func(w *world, ctx context.Context) {
 				ctx, cancel := context.WithCancelCause(ctx)
-				cancel(errors.New(phrase))
+				cancel(errors.New(inside.enter(phrase)))
 				for _, tool := range w.tools {
 					_, err := tool.Call(ctx, "1001")
 					w.err(err)
@@ -70,21 +70,21 @@ func slots() []slot {
 			}
 		}, nil},
 		{"cause of the run's cancellation", func(p *plan) {
-			p.onLook = func(w *world) { w.cancel(errors.New(phrase)) }
+			p.onLook = func(w *world) { w.cancel(errors.New(inside.enter(phrase))) }
 		}, nil},
 		{"state to restore", func(p *plan) {
 			p.also = func(w *world, ctx context.Context) {
 				for _, text := range []string{
 					phrase, `{"` + word + `":1}`, `{"schema_version":"` + word + `"}`, `{"workflow_id":"workflow:org.example/` + strings.ToLower(word) + `"}`,
 				} {
-					_, _, err := w.guard.RestoreRun(ctx, []byte(text))
+					_, _, err := w.guard.RestoreRun(ctx, []byte(inside.enter(text)))
 					w.err(err)
 				}
 			}
 		}, nil},
 		{"identifiers to parse", func(p *plan) {
 			p.also = func(w *world, _ context.Context) {
-				_, e1 := ident.ParseRunID(phrase)
+				_, e1 := ident.ParseRunID(inside.enter(phrase))
 				_, e2 := ident.ParseWorkflowID(phrase)
 				_, e3 := ident.NewLabel(phrase)
 				_, e4 := ident.ParseDigest(phrase)
@@ -220,6 +220,7 @@ func providerSlots(phrase, word string) []slot {
 		change := changes[name]
 		all = append(all,
 			slot{"primary: " + name, func(p *plan) {
+				p.half = true
 				p.reply = func(t turn, r *misbehave.Reply) {
 					if !t.backup {
 						change(r)
@@ -241,8 +242,8 @@ func providerSlots(phrase, word string) []slot {
 
 // userCode is what runs inside of the library and is not its own.
 func userCode(phrase string) []slot {
-	boom := errors.New(phrase)
-	refuse := func(context.Context, *middleware.ToolCall, middleware.Preview) error { return boom }
+	boom := func() error { return errors.New(inside.enter(phrase)) }
+	refuse := func(context.Context, *middleware.ToolCall, middleware.Preview) error { return boom() }
 	toolLayer := func(f func() error) func(*plan) {
 		return func(p *plan) {
 			p.guard = func(c *interlock.Config) {
@@ -270,19 +271,19 @@ func userCode(phrase string) []slot {
 		{"approver: error", func(p *plan) { p.guard = func(c *interlock.Config) { c.Approver = admission.ApproverFunc(refuse) } }, nil},
 		{"approver: panic", func(p *plan) {
 			p.guard = func(c *interlock.Config) {
-				c.Approver = admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { panic(phrase) })
+				c.Approver = admission.ApproverFunc(func(context.Context, *middleware.ToolCall, middleware.Preview) error { panic(inside.enter(phrase)) })
 			}
 		}, nil},
-		{"handoff sink: error", func(p *plan) { p.guard = alsoSink(func() error { return boom }) }, nil},
-		{"handoff sink: panic", func(p *plan) { p.guard = alsoSink(func() error { panic(phrase) }) }, nil},
-		{"observer: panic", func(p *plan) { p.observe = func(middleware.Decision) { panic(phrase) } }, nil},
-		{"tool middleware: error", toolLayer(func() error { return boom }), nil},
-		{"tool middleware: panic", toolLayer(func() error { panic(boom) }), nil},
-		{"model middleware: error", modelLayer(func() error { return boom }), nil},
-		{"model middleware: panic", modelLayer(func() error { panic(phrase) }), nil},
+		{"handoff sink: error", func(p *plan) { p.guard = alsoSink(func() error { return boom() }) }, nil},
+		{"handoff sink: panic", func(p *plan) { p.guard = alsoSink(func() error { panic(inside.enter(phrase)) }) }, nil},
+		{"observer: panic", func(p *plan) { p.observe = func(middleware.Decision) { panic(inside.enter(phrase)) } }, nil},
+		{"tool middleware: error", toolLayer(boom), nil},
+		{"tool middleware: panic", toolLayer(func() error { panic(boom()) }), nil},
+		{"model middleware: error", modelLayer(boom), nil},
+		{"model middleware: panic", modelLayer(func() error { panic(inside.enter(phrase)) }), nil},
 		{"response check: error", func(p *plan) {
 			p.guard = func(c *interlock.Config) {
-				c.Fallback.Checks = []fallback.ResponseCheck{func(context.Context, *llms.ContentResponse) error { return boom }}
+				c.Fallback.Checks = []fallback.ResponseCheck{func(context.Context, *llms.ContentResponse) error { return boom() }}
 			}
 		}, nil},
 	}
@@ -292,11 +293,11 @@ func userCode(phrase string) []slot {
 func placeSlots(phrase, word string) []slot {
 	all := []slot{
 		{"paths of ledger, anchor, key and handoffs", func(p *plan) { p.folder = word }, nil},
-		{"paths with a phrase", func(p *plan) { p.folder = strings.ReplaceAll(phrase, "/", "-") }, nil},
+		{"paths with a phrase", func(p *plan) { p.folder = phrase }, nil},
 		{"key of the ledger", func(p *plan) { p.signature = []byte(phrase) }, nil},
 		{"key of the provider", func(p *plan) { p.apiKey = phrase }, nil},
 		{"key of the provider, as a value", func(p *plan) {
-			p.also = func(w *world, _ context.Context) { w.value(fallback.NewKey(phrase)) }
+			p.also = func(w *world, _ context.Context) { w.value(fallback.NewKey(inside.enter(phrase))) }
 		}, map[string]string{
 			"handoffs, keys, states printed": "fallback.Key: fmt asks no method of what it reaches through a private field, and prints the text",
 		}},
@@ -313,7 +314,7 @@ func placeSlots(phrase, word string) []slot {
 	}
 	for i := range all {
 		plant := all[i].plant
-		all[i].plant = func(p *plan) { plant(p); p.operator = true }
+		all[i].plant = func(p *plan) { plant(p); p.operator, p.half = true, true }
 	}
 
 	return all

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // the twin does what is usual
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -79,8 +79,17 @@ func twinTelemetry(t *testing.T, secret, part string) []byte {
 	return exported(sink, part)
 }
 
-func twinTraces(t *testing.T, secret string) []byte  { return twinTelemetry(t, secret, "race") }
-func twinMetrics(t *testing.T, secret string) []byte { return twinTelemetry(t, secret, "etrics") }
+func twinTraces(t *testing.T, secret string) []byte {
+	t.Helper()
+
+	return twinTelemetry(t, secret, "race")
+}
+
+func twinMetrics(t *testing.T, secret string) []byte {
+	t.Helper()
+
+	return twinTelemetry(t, secret, "etrics")
+}
 
 // twinHandoff hands a failed run off with what was said in it.
 func twinHandoff(t *testing.T, secret string) []byte {

@@ -44,6 +44,7 @@ type plan struct {
 
 	folder    string // part of the paths of ledger, anchor, key and handoffs
 	signature []byte // the key of the ledger
+	half      bool   // not every agent on every wire
 	operator  bool   // every command is tried, not three of them
 	args      [][]string
 	stdin     string
@@ -103,7 +104,7 @@ func newWorld(t *testing.T, change func(*plan), protocol otlpsink.Protocol) *wor
 // times, and what survives a loss of power is not the question here.
 func tempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "interlock-canary-")
+	dir, err := os.MkdirTemp("/dev/shm", "interlock-canary-") //nolint:usetesting // see above
 	if err != nil {
 		return t.TempDir()
 	}
@@ -119,7 +120,9 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) path(name string) string { return filepath.Join(w.dir, w.plan.folder+"-"+name) }
+func (w *world) path(name string) string {
+	return filepath.Join(w.dir, filepath.Base(w.plan.folder)+"-"+name)
+}
 
 // err notes what a program gets to print.
 func (w *world) err(errs ...error) {
@@ -169,6 +172,7 @@ func (w *world) ledger() {
 	w.must(os.WriteFile(w.path("key"), w.plan.signature, 0o600))
 	key, err := admission.LoadKeyFile(w.path("key"))
 	w.must(err)
+	inside.enter(w.path("key") + string(w.plan.signature))
 	w.value(key)
 	cfg := admission.StoreConfig{Ledger: w.path("ledger"), Anchor: w.path("anchor"), Key: key}
 	_, err = admission.Initialize(w.t.Context(), cfg)
@@ -201,6 +205,7 @@ func (w *world) build() {
 		Workflows: []interlock.Workflow{{ID: desk, Label: w.plan.agentLabel}}, Admission: w.store, Handoffs: handoffs,
 		Observer: middleware.Observers(w.tel, observer), Tracer: w.tel, Fallback: interlock.Fallback{NoRetry: true},
 	}
+	inside.enter(w.plan.agentLabel.String())
 	if w.plan.guard != nil {
 		w.plan.guard(&cfg)
 	}
@@ -215,12 +220,12 @@ func (w *world) build() {
 
 		return call(ctx, in)
 	}
-	look := interlock.ReadOnly(w.plan.look)
+	look := interlock.ReadOnly(watched(w.plan.look))
 	if w.plan.look.name != "look" {
 		look = interlock.Alias(look, ident.MustLabel("look"))
 	}
-	w.tools, err = w.guard.Tools(look, w.plan.pay, interlock.ReadOnly(tool{"fail", "Fails.",
-		func(context.Context, string) (string, error) { return "", w.plan.fail }}))
+	w.tools, err = w.guard.Tools(look, watched(w.plan.pay), interlock.ReadOnly(watched(tool{"fail", "Fails.",
+		func(context.Context, string) (string, error) { return "", w.plan.fail }})))
 	w.must(err)
 	_, err = w.guard.Tools(w.tools[0]) // wrapped twice
 	w.err(err)
@@ -248,6 +253,7 @@ func (w *world) model(kind string, first misbehave.Vendor) (llms.Model, func()) 
 			if w.plan.reply != nil {
 				w.plan.reply(t, &r)
 			}
+			inside.enterReply(r)
 			if r.Status == 0 && r.Raw == nil && r.Fault == misbehave.FaultNone {
 				answered++
 			}
@@ -271,6 +277,7 @@ func (w *world) model(kind string, first misbehave.Vendor) (llms.Model, func()) 
 			srv.Close()
 			for _, r := range srv.Requests() {
 				w.requests = append(append(w.requests, r.Raw()...), '\n')
+				inside.enter(fmt.Sprint(r.Path, r.Header()) + string(r.Raw()))
 			}
 		}
 	}
@@ -279,11 +286,13 @@ func (w *world) model(kind string, first misbehave.Vendor) (llms.Model, func()) 
 // live does everything that a world does.
 func (w *world) live() {
 	w.t.Helper()
-	for _, vendor := range []misbehave.Vendor{misbehave.VendorOpenAI, misbehave.VendorAnthropic} {
-		for _, kind := range []string{functions, mrkl} {
-			w.agent(kind, vendor)
-		}
-		w.streamed(vendor)
+	w.agent(functions, misbehave.VendorOpenAI)
+	w.agent(mrkl, misbehave.VendorAnthropic)
+	w.streamed(misbehave.VendorOpenAI)
+	if !w.plan.half {
+		w.agent(mrkl, misbehave.VendorOpenAI)
+		w.agent(functions, misbehave.VendorAnthropic)
+		w.streamed(misbehave.VendorAnthropic)
 	}
 	w.trip()
 	if w.plan.also != nil {

@@ -62,12 +62,14 @@ func acts() map[string]func() error {
 		"anthropic, unknown event, transport":  func() error { return askGuarded(anthropicClient(&fallback.Transport{})) },
 		"anthropic, unknown event, resolved":   resolved,
 		"anthropic, legacy stream that breaks": legacy,
-		"ernie, stream that breaks":            func() error { return askErnie(io.MultiReader(strings.NewReader("data: {\"result\":\"x\"}\n"), broken{})) },
-		"ernie, event that is no JSON":         func() error { return askErnie(strings.NewReader("data: <" + canary.Phrase() + "\n")) },
-		"ollama, address":                      func() error { _, err := ollama.New(ollama.WithServerURL(badURL())); return err },
-		"ollama, address, factory":             func() error { return refused(interlockollama.At(badURL())) },
-		"cloudflare, address":                  func() error { _, err := cloudflare.New(cloudflare.WithServerURL(badURL())); return err },
-		"maritaca, address":                    func() error { _, err := maritaca.New(maritaca.WithServerURL(badURL())); return err },
+		"ernie, stream that breaks": func() error {
+			return askErnie(io.MultiReader(strings.NewReader("data: {\"result\":\"x\"}\n"), broken{}))
+		},
+		"ernie, event that is no JSON": func() error { return askErnie(strings.NewReader("data: <" + canary.Phrase() + "\n")) },
+		"ollama, address":              func() error { _, err := ollama.New(ollama.WithServerURL(badURL())); return err },
+		"ollama, address, factory":     func() error { return refused(interlockollama.At(badURL())) },
+		"cloudflare, address":          func() error { _, err := cloudflare.New(cloudflare.WithServerURL(badURL())); return err },
+		"maritaca, address":            func() error { _, err := maritaca.New(maritaca.WithServerURL(badURL())); return err },
 		"stored message": func() error {
 			_ = llms.ChatMessageModel{Type: canary.Phrase()}.ToChatMessage()
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -53,7 +54,7 @@ func RandomCanary() *Canary {
 // valid UTF-8; the error says which by its index.
 func CanaryOf(secrets ...string) (*Canary, error) {
 	if len(secrets) == 0 {
-		return nil, fmt.Errorf("otelxtest: secrets: at least one")
+		return nil, errors.New("otelxtest: secrets: at least one")
 	}
 	for i, s := range secrets {
 		if len(s) < MinSecret || !utf8.ValidString(s) {

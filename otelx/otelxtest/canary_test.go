@@ -93,7 +93,7 @@ func TestNothingElseIsFound(t *testing.T) {
 	if other.Phrase() == c.Phrase() || otelxtest.NewCanary(1).Phrase() != c.Phrase() {
 		t.Error("a seed is not a canary of its own")
 	}
-	if otelxtest.RandomCanary().Phrase() == otelxtest.RandomCanary().Phrase() {
+	if first, second := otelxtest.RandomCanary(), otelxtest.RandomCanary(); first.Phrase() == second.Phrase() {
 		t.Error("random canaries are equal")
 	}
 	for _, texts := range written(other.Phrase()) {
@@ -105,7 +105,9 @@ func TestNothingElseIsFound(t *testing.T) {
 	}
 }
 
-func text64(n int) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("Canary "), n)) }
+func text64(n int) string {
+	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("Canary "), n))
+}
 
 func TestNothingPrintsTheSecret(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 )
 
 // Encoding is a way in which a secret may be written.
@@ -95,7 +97,7 @@ func (e Encoding) forms(s string) []string {
 	case GoQuoted:
 		return []string{unquote(strconv.Quote(s)), unquote(strconv.QuoteToASCII(s))}
 	case Decimal:
-		list := strings.Trim(fmt.Sprint([]byte(s)), "[]")
+		list := strings.TrimSuffix(everyByte(s, "%d "), " ")
 
 		return []string{list, strings.ReplaceAll(list, " ", ","), strings.ReplaceAll(list, " ", ", ")}
 	default:
@@ -120,19 +122,17 @@ func inner64(enc *base64.Encoding, s string, shift int) string {
 }
 
 func jsonForms(s string) []string {
-	marshalled, err := json.Marshal(s)
-	if err != nil { // a string always renders
-		return nil
+	var forms []string
+	for _, html := range []bool{false, true} {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(html)
+		_ = enc.Encode(s) //nolint:errchkjson // a string always renders
+		text := unquote(strings.TrimSpace(b.String()))
+		forms = append(forms, text, ascii(text))
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil { // as above
-		return nil
-	}
-	bare := strings.TrimSpace(b.String())
 
-	return []string{unquote(string(marshalled)), unquote(bare), unquote(ascii(string(marshalled))), unquote(ascii(bare))}
+	return forms
 }
 
 // ascii writes what is beyond ASCII as other JSON encoders do.
@@ -140,10 +140,10 @@ func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r < 0x80:
+		case r <= unicode.MaxASCII:
 			b.WriteRune(r)
-		case r > 0xFFFF:
-			hi, lo := surrogates(r)
+		case utf16.RuneLen(r) == 2:
+			hi, lo := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
@@ -151,12 +151,6 @@ func ascii(s string) string {
 	}
 
 	return b.String()
-}
-
-func surrogates(r rune) (hi, lo rune) {
-	r -= 0x10000
-
-	return 0xD800 + r>>10, 0xDC00 + r&0x3FF
 }
 
 func unquote(quoted string) string { return quoted[1 : len(quoted)-1] }

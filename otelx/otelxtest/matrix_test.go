@@ -19,10 +19,12 @@ type fakeTB struct {
 	errors, logs []string
 }
 
-func (*fakeTB) Helper()                          {}
-func (f *fakeTB) Error(args ...any)              { f.errors = append(f.errors, fmt.Sprint(args...)) }
-func (f *fakeTB) Errorf(format string, a ...any) { f.errors = append(f.errors, fmt.Sprintf(format, a...)) }
-func (f *fakeTB) Log(args ...any)                { f.logs = append(f.logs, fmt.Sprint(args...)) }
+func (*fakeTB) Helper()             {}
+func (f *fakeTB) Error(args ...any) { f.errors = append(f.errors, fmt.Sprint(args...)) }
+func (f *fakeTB) Errorf(format string, a ...any) {
+	f.errors = append(f.errors, fmt.Sprintf(format, a...))
+}
+func (f *fakeTB) Log(args ...any) { f.logs = append(f.logs, fmt.Sprint(args...)) }
 
 func outlets(names ...string) []otelxtest.Outlet {
 	var all []otelxtest.Outlet

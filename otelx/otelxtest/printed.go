@@ -12,8 +12,8 @@ import (
 // Printed returns v as fmt's verbs print it, alone and inside of other values,
 // and as encoding/json and log/slog (text and JSON) write it. Nothing here
 // unwraps an error: what an error shows by itself, wrapped by another one or
-// joined with one, is all that is in the answer. A method of v that panics
-// panics here too, as far as the packages above let it.
+// joined with one, is all that is in the answer. Where a method of v panics, so
+// does this function, as far as the packages above let it.
 func Printed(v any) []byte {
 	var b bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%+q", "%x", "%X", "%d", "%t"} {
