@@ -11,7 +11,7 @@ import (
 
 // Bounds of the input. A picture with more rows is no picture.
 const (
-	maxInput = 64 << 20
+	maxInput = 8 << 20
 	maxSpans = 500
 	maxRead  = 100_000
 )
