@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"go.opentelemetry.io/otel"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -27,7 +28,10 @@ func benchTelemetry(b *testing.B, change func(*otelx.Config)) *otelx.Telemetry {
 }
 
 func noopTracer(c *otelx.Config) { c.TracerProvider = tracenoop.NewTracerProvider() }
-func recording(c *otelx.Config)  { c.TracerProvider = sdktrace.NewTracerProvider() }
+
+// apiOnly is an application without an SDK: the global provider, which one may be put behind later.
+func apiOnly(c *otelx.Config)   { c.TracerProvider = otel.GetTracerProvider() }
+func recording(c *otelx.Config) { c.TracerProvider = sdktrace.NewTracerProvider() }
 func sampledOut(c *otelx.Config) {
 	c.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 }
@@ -69,6 +73,7 @@ func BenchmarkObserve(b *testing.B) {
 	}{
 		{"off", func(*otelx.Config) {}},
 		{"no-op tracer", noopTracer},
+		{"API only", apiOnly},
 		{"no-op tracer, no allow spans", without(noopTracer)},
 		{"sampled out", sampledOut},
 		{"recording", recording},
@@ -131,6 +136,7 @@ func BenchmarkDecision(b *testing.B) {
 		change func(*otelx.Config)
 	}{
 		{"no-op tracer", noopTracer},
+		{"API only", apiOnly},
 		{"recording", recording},
 		{"no-op tracer, no allow spans", without(noopTracer)},
 		{"recording, no allow spans", without(recording)},
@@ -168,7 +174,7 @@ func BenchmarkTool(b *testing.B) {
 	for _, bb := range []struct {
 		name   string
 		change func(*otelx.Config)
-	}{{"off", func(*otelx.Config) {}}, {"no-op tracer", noopTracer}, {"recording", recording}, {"metrics", counting}, {"recording and metrics", both}} {
+	}{{"off", func(*otelx.Config) {}}, {"no-op tracer", noopTracer}, {"API only", apiOnly}, {"recording", recording}, {"metrics", counting}, {"recording and metrics", both}} {
 		b.Run(bb.name, func(b *testing.B) { guarded(b, middleware.TraceTool(benchTelemetry(b, bb.change))) })
 	}
 }
