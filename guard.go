@@ -71,7 +71,9 @@ type Config struct {
 	ErrorText bool
 	// Observer hears of every decision. Default nil: nobody.
 	Observer middleware.Observer
-	// Tracer opens spans for runs, attempts and tools. Default nil: none.
+	// Tracer opens spans for runs, attempts and tools. One with a method
+	// Slot() middleware.Slot keeps state with saved runs, as otelx does for its
+	// links. Default nil: none.
 	Tracer middleware.Tracer
 	// Fallback holds what all models of the guard share.
 	Fallback Fallback
@@ -227,7 +229,7 @@ func (g *Guard) order() {
 	}
 	g.modelChain = middleware.Chain(models...)
 
-	g.slots = []middleware.Slot{g.escalation.Slot(), g.budget.Slot()}
+	g.slots = []middleware.Slot{g.escalation.Slot(), g.budget.Slot(), traceSlot(g.cfg.Tracer)}
 	g.receivers = []middleware.SignalReceiver{g.escalation, g.watchdog, g.actions}
 }
 

@@ -161,6 +161,8 @@ func TestBadFlags(t *testing.T) {
 		"provider, no model":  {"-provider", "openai"},
 		"model, no provider":  {"-model", "sekret"},
 		"provider with act":   {"-provider", "openai", "-model", "m", "-act", "loop"},
+		"bad endpoint":        {"-otlp", "http://user:sekret@localhost:4318"},
+		"empty endpoint":      {"-otlp", ""},
 		"no key for provider": {"-provider", "openai", "-model", "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
