@@ -36,7 +36,7 @@
 // An operation that failed has error.type and status Error, with an empty
 // description; interlock.fallback has error.type alone. A decision that worked
 // is Unset, also when it is a refusal; one whose component broke down (panic,
-// detector_failed, sink_failed, store_failed) is Error. Never Ok, never an event.
+// detector_failed, summary_failed, sink_failed, store_failed) is Error. Never Ok, never an event.
 //
 // The decision of an attempt is attributes of its chat span and gets no span of
 // its own, but for a skipped attempt, which has no chat span. Readings of the

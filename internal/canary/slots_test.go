@@ -298,9 +298,7 @@ func placeSlots(phrase, word string) []slot {
 		{"key of the provider", func(p *plan) { p.apiKey = phrase }, nil},
 		{"key of the provider, as a value", func(p *plan) {
 			p.also = func(w *world, _ context.Context) { w.value(fallback.NewKey(inside.enter(phrase))) }
-		}, map[string]string{
-			"handoffs, keys, states printed": "fallback.Key: fmt asks no method of what it reaches through a private field, and prints the text",
-		}},
+		}, nil},
 		{"URL of the provider", func(p *plan) { p.basePath = "/" + word + "/v1" }, nil},
 		{"command line: arguments", func(p *plan) {
 			p.args = [][]string{
