@@ -12,10 +12,9 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// TestApprover: the guard asks about effects, and for each once; nobody is asked
-// about reading.
-func TestApprover(t *testing.T) {
-	t.Parallel()
+// openLedger returns a store that was provisioned for the test, disabled.
+func openLedger(t *testing.T) *admission.SQLiteStore {
+	t.Helper()
 	dir := t.TempDir()
 	cfg := admission.StoreConfig{Ledger: filepath.Join(dir, "ledger.db"), Anchor: filepath.Join(dir, "anchor.db")}
 	keyFile := filepath.Join(dir, "key")
@@ -31,6 +30,15 @@ func TestApprover(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+
+	return store
+}
+
+// TestApprover: the guard asks about effects, and for each once; nobody is asked
+// about reading.
+func TestApprover(t *testing.T) {
+	t.Parallel()
+	store := openLedger(t)
 	approver, err := admission.NewMemoryApprover(admission.MemoryApproverConfig{})
 	if err != nil {
 		t.Fatal(err)

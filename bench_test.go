@@ -3,9 +3,11 @@ package interlock_test
 import (
 	"context"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/interlock-go/interlock"
+	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/watchdog"
 )
@@ -19,10 +21,16 @@ func BenchmarkToolSeam(b *testing.B) {
 			_ = os.Getppid()
 		}
 	})
-	bare := aTool{"look", func(context.Context, string) (string, error) { return "seen", nil }}
+	bare := aTool{"look", func(_ context.Context, in string) (string, error) { return in, nil }}
+	inputs := make([]string, 1024) // calls that differ: an agent that repeats itself is stopped
+	for i := range inputs {
+		inputs[i] = "order-" + strconv.Itoa(1001+i)
+	}
 	b.Run("bare", func(b *testing.B) {
+		i := 0
 		for b.Loop() {
-			if _, err := bare.Call(b.Context(), "1001"); err != nil {
+			i++
+			if _, err := bare.Call(b.Context(), inputs[i%len(inputs)]); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -41,6 +49,10 @@ func BenchmarkToolSeam(b *testing.B) {
 			row.watchdog.Policy = func(watchdog.Detection) watchdog.Action { return watchdog.Observe }
 			g, err := interlock.New(interlock.Config{
 				Workflows: []interlock.Workflow{{ID: desk}}, Watchdog: row.watchdog,
+				Budget: escalation.BudgetConfig{Limits: escalation.Limits{
+					ModelCalls: escalation.NoLimit, ToolCalls: escalation.NoLimit, Tokens: escalation.NoLimit,
+					WallTime: escalation.NoLimit, Steps: escalation.NoLimit,
+				}},
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -55,8 +67,10 @@ func BenchmarkToolSeam(b *testing.B) {
 			}
 			defer run.End(nil)
 			b.ReportAllocs()
+			i := 0
 			for b.Loop() {
-				if _, err := tools[0].Call(ctx, "1001"); err != nil {
+				i++
+				if _, err := tools[0].Call(ctx, inputs[i%len(inputs)]); err != nil {
 					b.Fatal(err)
 				}
 			}

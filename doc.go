@@ -12,11 +12,12 @@
 //
 // Around a tool, outermost first:
 //
-//	recover → run → escalation count → watchdog → Config.Tools… → approval → admission gate → span → recover → tool
+//	recover → run → budget → escalation count → watchdog → Config.Tools… → action breaker → approval → admission gate → span → recover → tool
 //
 // Around a model:
 //
-//	recover → run → escalation count → response watch → Config.Models… → fallback (per attempt: bridge → span → recover → model)
+//	recover → run → budget → escalation count → response watch → Config.Models… → confidence → context limiter → fallback
+//	(per attempt: bridge → span → recover → model)
 //
 // The gate is the last thing before the effect; the escalation breaker counts
 // from outside and sees what every inner layer refused or failed.

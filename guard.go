@@ -41,6 +41,22 @@ type Config struct {
 	// Handoffs takes the handoffs of halted runs. Default nil: they are kept
 	// with the run only (Run.Handoff).
 	Handoffs escalation.Sink
+	// Budget bounds the work of each run, its children included. Default:
+	// escalation.DefaultBudget(), without a final answer. Its Breaker, Observer
+	// and Now are the guard's.
+	Budget escalation.BudgetConfig
+	// Actions governs the autonomy of each workflow across runs. Default:
+	// escalation.ActionConfig's. Its Workflows and Sink, where they are not set,
+	// Observer and Now are the guard's.
+	Actions escalation.ActionConfig
+	// Context shortens the history of requests that fill the model's window or
+	// drift from their task. Its Window, where it is not set, is the smallest of
+	// a model's candidates. Its Breaker is the guard's. Default nil: histories
+	// are left alone.
+	Context *escalation.ContextConfig
+	// Confidence says how sure the model is of an answer, to the escalation and
+	// the action breaker. Default nil: only what the agent or its tools report.
+	Confidence escalation.ConfidenceFunc
 	// Watchdog watches for loops and stalls. Default: watchdog.DefaultConfig(),
 	// but with the policy TwoStrikes where none is given.
 	Watchdog watchdog.Config
@@ -55,7 +71,9 @@ type Config struct {
 	ErrorText bool
 	// Observer hears of every decision. Default nil: nobody.
 	Observer middleware.Observer
-	// Tracer opens spans for runs, attempts and tools. Default nil: none.
+	// Tracer opens spans for runs, attempts and tools. One with a method
+	// Slot() middleware.Slot keeps state with saved runs, as otelx does for its
+	// links. Default nil: none.
 	Tracer middleware.Tracer
 	// Fallback holds what all models of the guard share.
 	Fallback Fallback
@@ -71,6 +89,9 @@ type Guard struct {
 	labels     map[ident.WorkflowID]ident.Label
 	admission  *admission.Controller
 	escalation *escalation.Escalation
+	actions    *escalation.ActionBreaker
+	budget     *escalation.Budget
+	confidence *escalation.Confidence // nil: none
 	watchdog   *watchdog.Watchdog
 	toolChain  middleware.ToolMiddleware
 	modelChain middleware.ModelMiddleware
@@ -135,6 +156,9 @@ func (g *Guard) build() (err error) {
 	if err != nil {
 		return badConfig("Escalation", "limits of 1…32", err)
 	}
+	if err := g.buildBounds(); err != nil {
+		return err
+	}
 	wd := g.cfg.Watchdog
 	if wd.Policy == nil {
 		wd.Policy = watchdog.TwoStrikes() // a nudge blocks the call as safely, and a false stop costs less
@@ -147,20 +171,66 @@ func (g *Guard) build() (err error) {
 	return nil
 }
 
+// buildBounds makes what bounds runs and workflows. The budget and the context
+// limiter tell the action breaker, which stands inside of them.
+func (g *Guard) buildBounds() (err error) {
+	actions := g.cfg.Actions
+	if actions.Workflows == nil {
+		actions.Workflows = g.labels
+	}
+	if actions.Sink == nil {
+		actions.Sink = g.cfg.Handoffs
+	}
+	actions.Observer, actions.Now = middleware.Observers(actions.Observer, g.cfg.Observer), g.cfg.Now
+	if g.actions, err = escalation.NewActionBreaker(actions); err != nil {
+		return badConfig("Actions", "as escalation.ActionConfig says", err)
+	}
+	budget := g.cfg.Budget
+	budget.Breaker, budget.Now = g.actions, g.cfg.Now
+	budget.Observer = middleware.Observers(budget.Observer, g.cfg.Observer)
+	if g.budget, err = escalation.NewBudget(budget); err != nil {
+		return badConfig("Budget", "as escalation.Limits says", err)
+	}
+	if g.cfg.Context != nil && g.cfg.Context.Window != 0 {
+		if _, err = g.limiter(g.cfg.Context.Window); err != nil {
+			return badConfig("Context", "as escalation.ContextConfig says", err)
+		}
+	}
+	if g.cfg.Confidence == nil {
+		return nil
+	}
+	g.confidence, err = escalation.NewConfidence(escalation.ConfidenceConfig{Func: g.cfg.Confidence, Observer: g.cfg.Observer})
+
+	return err
+}
+
+// limiter makes a context limiter for models of this window.
+func (g *Guard) limiter(window int) (*escalation.ContextLimiter, error) {
+	cfg := *g.cfg.Context
+	cfg.Window, cfg.Breaker = window, g.actions
+	cfg.Observer = middleware.Observers(cfg.Observer, g.cfg.Observer)
+
+	return escalation.NewContextLimiter(cfg)
+}
+
 // order composes the two chains. This is the one place that knows the order;
 // the adapters put recover and the run check around it, and settle inside.
 func (g *Guard) order() {
-	tools := []middleware.ToolMiddleware{g.escalation.Tool(), g.watchdog.Tool()}
+	tools := []middleware.ToolMiddleware{g.budget.Tool(), g.escalation.Tool(), g.watchdog.Tool()}
 	tools = append(tools, g.cfg.Tools...)
-	tools = append(tools, g.admission.Approvals().Tool(), g.admission.Gate().Tool(), middleware.TraceTool(g.cfg.Tracer))
+	tools = append(tools,
+		g.actions.Tool(), g.admission.Approvals().Tool(), g.admission.Gate().Tool(), middleware.TraceTool(g.cfg.Tracer))
 	g.toolChain = middleware.Chain(tools...)
 
-	models := []middleware.ModelMiddleware{g.escalation.Model(), g.watchdog.Model()}
+	models := []middleware.ModelMiddleware{g.budget.Model(), g.escalation.Model(), g.watchdog.Model()}
 	models = append(models, g.cfg.Models...)
+	if g.confidence != nil {
+		models = append(models, g.confidence.Model())
+	}
 	g.modelChain = middleware.Chain(models...)
 
-	g.slots = []middleware.Slot{g.escalation.Slot()}
-	g.receivers = []middleware.SignalReceiver{g.escalation, g.watchdog}
+	g.slots = []middleware.Slot{g.escalation.Slot(), g.budget.Slot(), traceSlot(g.cfg.Tracer)}
+	g.receivers = []middleware.SignalReceiver{g.escalation, g.watchdog, g.actions}
 }
 
 // ToolChain returns the guard's layers around a tool, for an executor that is
@@ -168,8 +238,9 @@ func (g *Guard) order() {
 // run check around it.
 func (g *Guard) ToolChain() middleware.ToolMiddleware { return g.toolChain }
 
-// ModelChain returns the guard's layers around a model, without the fallback:
-// give it to middleware.NewModel.
+// ModelChain returns the guard's layers around a model, without the context
+// limiter, whose window depends on the model, and without the fallback: give it
+// to middleware.NewModel.
 func (g *Guard) ModelChain() middleware.ModelMiddleware { return g.modelChain }
 
 // Admission returns the controller that the guard's gate asks.
@@ -178,13 +249,19 @@ func (g *Guard) Admission() *admission.Controller { return g.admission }
 // Watchdog returns the guard's watchdog, for a [watchdog.Runner] in its runs.
 func (g *Guard) Watchdog() *watchdog.Watchdog { return g.watchdog }
 
-// Gauges returns the current readings of the gate, the handoff sink and the
-// guard's models, for alerts.
+// Actions returns the breaker of the guard's workflows: their state and history.
+func (g *Guard) Actions() *escalation.ActionBreaker { return g.actions }
+
+// Budget returns the budget of the guard's runs.
+func (g *Guard) Budget() *escalation.Budget { return g.budget }
+
+// Gauges returns the current readings of the gate, the action breaker, the
+// handoff sink and the guard's models, for alerts.
 func (g *Guard) Gauges() []middleware.Gauge {
 	g.mu.Lock()
 	sources := slices.Clone(g.gauges)
 	g.mu.Unlock()
-	readings := g.admission.Gauges()
+	readings := append(g.admission.Gauges(), g.actions.Gauges()...)
 	if s, ok := g.cfg.Handoffs.(middleware.GaugeSource); ok {
 		readings = append(readings, s.Gauges()...)
 	}

@@ -342,7 +342,10 @@ func TestUnknownToolsAreCounted(t *testing.T) {
 func TestNestedRunPausesTheStallClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGuard(t, nil)
+		g := newGuard(t, func(c *interlock.Config) {
+			c.Budget.Limits = escalation.DefaultBudget()
+			c.Budget.Limits.WallTime = escalation.NoLimit
+		})
 		slow := interlock.ReadOnly(aTool{"slow", func(ctx context.Context, _ string) (string, error) {
 			err := g.Do(ctx, desk, func(ctx context.Context) error {
 				inner, outer := middleware.RunFrom(ctx), middleware.RunFrom(ctx).Parent()

@@ -60,7 +60,11 @@ func (g *Guard) Model(candidates ...Candidate) (llms.Model, error) {
 	if err != nil {
 		return nil, badConfig("Candidates", "as fallback.Config says", err)
 	}
-	model, err := middleware.NewModel(chain.Handle, middleware.ModelConfig{
+	handle, err := g.limited(chain.Handle, candidates)
+	if err != nil {
+		return nil, err
+	}
+	model, err := middleware.NewModel(handle, middleware.ModelConfig{
 		Label: candidates[0].Label, Chain: g.modelChain, Observer: g.cfg.Observer, Reasoning: chain.SupportsReasoning(),
 	})
 	if err != nil {
@@ -71,4 +75,27 @@ func (g *Guard) Model(candidates ...Candidate) (llms.Model, error) {
 	g.mu.Unlock()
 
 	return model, nil
+}
+
+// limited puts the context limiter around handle, if there is one. A request has
+// to fit whoever may be asked, so the smallest window counts.
+func (g *Guard) limited(handle middleware.ModelHandler, candidates []Candidate) (middleware.ModelHandler, error) {
+	if g.cfg.Context == nil {
+		return handle, nil
+	}
+	window := g.cfg.Context.Window
+	for _, c := range candidates {
+		if g.cfg.Context.Window == 0 && c.Window > 0 && (window == 0 || c.Window < window) {
+			window = c.Window
+		}
+	}
+	if window == 0 {
+		return nil, badConfig("Candidates", "a Window of one of them, or Config.Context.Window", nil)
+	}
+	limiter, err := g.limiter(window)
+	if err != nil {
+		return nil, badConfig("Context", "as escalation.ContextConfig says", err)
+	}
+
+	return limiter.Model()(handle), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
+	"github.com/interlock-go/interlock/otelx"
 )
 
 // Run is a run that the caller ends itself. See [Guard.StartRun].
@@ -67,11 +68,22 @@ func (g *Guard) RestoreRun(ctx context.Context, data []byte) (context.Context, *
 	return inner, r, nil
 }
 
-// open starts the run's span.
+// open starts the run's span. A restored run has no label of its own.
 func (g *Guard) open(ctx context.Context, run *middleware.Run) (context.Context, *Run) {
-	ctx, end := middleware.StartOp(ctx, g.cfg.Tracer, middleware.OpRun, run.Label(), 0)
+	ctx, end := middleware.StartOp(ctx, g.cfg.Tracer, middleware.OpRun, g.labels[run.Workflow()], 0)
 
 	return ctx, &Run{guard: g, run: run, close: end}
+}
+
+// traceSlot is what keeps, with a saved run, where its trace is: the tracer's
+// own slot, if it has one, or one that passes on what was saved. So every run
+// has the section, and none is refused because telemetry was switched on or off.
+func traceSlot(t middleware.Tracer) middleware.Slot {
+	if s, ok := t.(interface{ Slot() middleware.Slot }); ok {
+		return s.Slot()
+	}
+
+	return (*otelx.Telemetry)(nil).Slot()
 }
 
 func (g *Guard) baseRun() middleware.RunConfig {
@@ -142,7 +154,7 @@ func (r *Run) End(err error) bool {
 	ended := r.run.End()
 	r.once.Do(func() {
 		r.close(middleware.Outcome{Decision: middleware.Decision{
-			Component: middleware.ComponentRun, Run: r.run.ID(), Label: r.run.Label(),
+			Component: middleware.ComponentRun, Run: r.run.ID(), Label: r.guard.labels[r.run.Workflow()],
 			Reason: middleware.FailureReason(err, middleware.ReasonAgentFailed),
 		}})
 	})

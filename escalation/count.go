@@ -85,25 +85,33 @@ func (e *Escalation) blind(
 	return true, refuse(run, reason, err)
 }
 
-// deliver gives the sink time of its own: the handoff has to arrive also if the
-// caller has hung up.
+// deliver queues the handoff of a halted run.
 func (e *Escalation) deliver(ctx context.Context, run *middleware.Run, p place, h Handoff) {
-	if e.sink == nil {
+	deliver(ctx, e.sink, e.sinkTimeout, h, func() {
+		e.notify(ctx, run, p, middleware.Decision{
+			Seq: e.seq.Add(1), Verdict: middleware.VerdictAbstain, Action: middleware.ActionBlock,
+			Reason: middleware.ReasonSinkFailed, Class: h.class,
+		})
+	})
+}
+
+// deliver gives a sink time of its own: the handoff has to arrive also if the
+// caller has hung up. A sink cannot change what happens to the caller; failed
+// hears of its error, its panic, or that it ended the goroutine.
+func deliver(ctx context.Context, sink Sink, timeout time.Duration, h Handoff, failed func()) {
+	if sink == nil {
 		return
 	}
 	delivered := false
 	defer func() {
-		_ = recover() // a sink cannot change what happens to the run
+		_ = recover()
 		if !delivered {
-			e.notify(ctx, run, p, middleware.Decision{
-				Seq: e.seq.Add(1), Verdict: middleware.VerdictAbstain, Action: middleware.ActionBlock,
-				Reason: middleware.ReasonSinkFailed, Class: h.class,
-			})
+			failed()
 		}
 	}()
-	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.sinkTimeout)
+	inner, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	delivered = e.sink.Deliver(inner, h) == nil
+	delivered = sink.Deliver(inner, h) == nil
 }
 
 func (e *Escalation) notify(ctx context.Context, run *middleware.Run, p place, d middleware.Decision) {

@@ -1,4 +1,21 @@
-// Package escalation halts an agent run that keeps failing and asks a human.
+// Package escalation bounds what agents may do by themselves, and asks a human
+// where that ends.
+//
+//	Escalation      one run       counts failures; halts the run and hands it to a human
+//	ActionBreaker   one workflow  parks its actions, across runs, when too many fail
+//	Budget          one run       model calls, tool calls, tokens, wall time, steps
+//	ContextLimiter  one model     shortens a history that fills the window or drifts
+//	Confidence      one model     reports how sure the model is of its answer
+//	RiskPatterns    one tool call rates its decoded arguments, for the ActionBreaker
+//	Queue           one file      what waits for a human, and what was decided
+//
+// Each is a part of its own, with its design in its doc comment; a guard of the
+// root package puts all of them in their places:
+//
+//	tools    budget → escalation → watchdog → … → action breaker → approval → gate → tool
+//	models   budget → escalation → response watch → … → confidence → context limiter → fallback
+//
+// The rest of this page is about the breaker of one run.
 //
 // A [Breaker] counts the failures of one run in three classes and in total. The
 // failure that reaches a limit trips it: the run is halted for good, and a
@@ -51,6 +68,13 @@
 // Everything is safe for concurrent use. Observers and sinks run on the calling
 // goroutine, outside of all locks. No goroutine is started. A call that succeeds
 // costs well under a microsecond and allocates nothing (BenchmarkTool).
+//
+// # The human
+//
+// A [Sink] takes handoffs to where humans look; [FileSink] is a file of JSON
+// lines, which [Queue] and `interlock handoffs` read. A decision that is put on
+// record there is evidence and permits nothing: a halted run stays halted, and
+// an action breaker opens again by supervised trials alone.
 //
 // # Failure
 //

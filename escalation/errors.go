@@ -34,7 +34,7 @@ type ConfigError struct {
 
 var _ middleware.Reasoned = (*ConfigError)(nil)
 
-// Reason returns invalid_threshold or invalid_config.
+// Reason returns invalid_threshold, invalid_limit or invalid_config.
 func (e *ConfigError) Reason() middleware.Reason { return e.reason }
 
 // Field returns the name of the field, as it is spelled in the source.

@@ -2,35 +2,44 @@ package escalation
 
 import "github.com/interlock-go/interlock/middleware"
 
-// Defect says what is wrong with the bytes given to [ParseHandoff]. The zero
-// value is none.
+// Defect says what is wrong with the bytes given to [ParseHandoff] or
+// [ParseReview], or with a line of a [Queue]. The zero value is none.
 type Defect uint8
 
-// The defects, in the order in which the parser looks for them.
+// The defects, in the order in which the parser looks for them; the last three
+// are those of a line among others.
 const (
 	_ Defect = iota
 	// DefectOversize: longer than [MaxHandoffBytes].
 	DefectOversize
 	// DefectMalformed: not one JSON object, or cut.
 	DefectMalformed
-	// DefectUnknownField: a field that is none of the eleven, in this spelling.
+	// DefectUnknownField: a field that is none of the form's, in this spelling.
 	DefectUnknownField
 	// DefectDuplicateField: the same field twice.
 	DefectDuplicateField
 	// DefectTrailingData: bytes after the object, a newline too.
 	DefectTrailingData
-	// DefectMissingField: fewer than the eleven fields.
+	// DefectMissingField: fewer than the form's fields.
 	DefectMissingField
 	// DefectInvalidValue: a value of the wrong type, grammar or range.
 	DefectInvalidValue
-	// DefectWrongCombination: reason, decision or actions of another class.
+	// DefectWrongCombination: reason, decision or actions of another class;
+	// of a review, a decision that its handoff does not offer.
 	DefectWrongCombination
 	// DefectNotCanonical: another order, spaces, escapes or spelling.
 	DefectNotCanonical
-	// DefectExpired: at or after its expiry.
+	// DefectExpired: at or after its expiry; of a review, decided then.
 	DefectExpired
-	// DefectFuture: issued more than 5 minutes ahead.
+	// DefectFuture: issued more than 5 minutes ahead; of a review, decided more
+	// than 5 minutes before its handoff was issued.
 	DefectFuture
+	// DefectCut: the end of the file, without a newline, and no whole record.
+	DefectCut
+	// DefectUnknownHandoff: a review of a handoff that does not stand before it.
+	DefectUnknownHandoff
+	// DefectDecided: a review of a handoff that one before it decided.
+	DefectDecided
 )
 
 // String returns the code of the defect.
@@ -41,6 +50,7 @@ func (d Defect) String() string {
 		DefectMissingField: "missing_field", DefectInvalidValue: "invalid_value",
 		DefectWrongCombination: "wrong_combination", DefectNotCanonical: "not_canonical",
 		DefectExpired: "expired", DefectFuture: "not_yet_valid",
+		DefectCut: "cut", DefectUnknownHandoff: "unknown_handoff", DefectDecided: "already_decided",
 	}
 	if d == 0 || int(d) >= len(names) {
 		return "invalid"
@@ -49,8 +59,8 @@ func (d Defect) String() string {
 	return names[d]
 }
 
-// HandoffError says why bytes are not a handoff that may be used now, or why a
-// Handoff has no bytes. It holds no part of them.
+// HandoffError says why bytes are not a handoff that may be used now, or not a
+// review, or why a Handoff or a Review has no bytes. It holds no part of them.
 type HandoffError struct{ defect Defect }
 
 var _ middleware.Reasoned = (*HandoffError)(nil)

@@ -34,12 +34,24 @@ var (
 // appendEnv makes the test binary a process that appends to a handoff file.
 const appendEnv = "ESCALATION_TEST_APPEND"
 
+// decideEnv makes it one that decides the handoffs of a file.
+const decideEnv = "ESCALATION_TEST_DECIDE"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(appendEnv); path != "" {
 		if err := appendMany(path, appendLines); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		os.Exit(0)
+	}
+	if path := os.Getenv(decideEnv); path != "" {
+		n, err := decideMany(path, appendLines)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Print(strings.Repeat(".", n))
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
@@ -72,6 +84,35 @@ func appendMany(path string, n int) error {
 	}
 
 	return nil
+}
+
+// decideMany decides the first handoffs of a file, and returns how many of them
+// were not decided by somebody else.
+func decideMany(path string, n int) (won int, err error) {
+	q, err := escalation.NewQueue(escalation.QueueConfig{Path: path, Now: func() time.Time { return at }})
+	if err != nil {
+		return 0, err
+	}
+	var ids []ident.Digest
+	if _, err := q.List(context.Background(), func(e escalation.QueueEntry) error {
+		ids = append(ids, e.Digest)
+
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	for _, id := range ids[:n] {
+		_, err := q.Decide(context.Background(), id, escalation.ReviewAbortRun, ident.MustLabel("night-desk"))
+		switch middleware.ReasonOf(err) {
+		case 0:
+			won++
+		case middleware.ReasonHandoffDecided:
+		default:
+			return won, err
+		}
+	}
+
+	return won, nil
 }
 
 func runID(tb testing.TB, fill string) ident.RunID {

@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,6 +17,20 @@ const (
 	lockRetry = 2 * time.Millisecond
 	// lockLimit bounds the wait for it where the context has no deadline.
 	lockLimit = 5 * time.Second
+
+	// The three ways to open the file.
+	openDeliver = os.O_RDWR | os.O_APPEND | os.O_CREATE
+	openDecide  = os.O_RDWR | os.O_APPEND // a decision about nothing makes no file
+	openRead    = os.O_RDONLY
+)
+
+// lockKind is how the file is locked: by one who appends, or by those who want
+// to know how much of it is whole.
+type lockKind uint8
+
+const (
+	lockExclusive lockKind = iota
+	lockShared
 )
 
 // FileSink appends handoffs to a file of JSON lines, one canonical line each.
@@ -47,7 +63,7 @@ func NewFileSink(path string) (*FileSink, error) {
 	if err != nil {
 		return nil, sinkFailed(err)
 	}
-	f, err := openHandoffs(abs)
+	f, err := openHandoffs(abs, openDeliver)
 	if err != nil {
 		return nil, sinkFailed(err)
 	}
@@ -78,8 +94,11 @@ func (s *FileSink) Deliver(ctx context.Context, h Handoff) error {
 	return nil
 }
 
+// Format prints the type for every verb and flag: a path may tell something.
+func (s *FileSink) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "escalation.FileSink") }
+
 func (s *FileSink) append(ctx context.Context, line []byte) (err error) {
-	f, err := openHandoffs(s.path)
+	f, err := openHandoffs(s.path, openDeliver)
 	if err != nil {
 		return err
 	}
@@ -88,9 +107,16 @@ func (s *FileSink) append(ctx context.Context, line []byte) (err error) {
 			err = e
 		}
 	}()
-	if err := lockFile(ctx, f); err != nil {
+	if err := lockFile(ctx, f, lockExclusive); err != nil {
 		return err
 	}
+
+	return appendLine(f, s.path, line)
+}
+
+// appendLine writes one line, which ends in a newline, to the file at path that
+// f has open for appending and holds locked. It is on disk afterwards.
+func appendLine(f *os.File, path string, line []byte) error {
 	size, cut, err := tail(f)
 	if err != nil {
 		return err
@@ -105,7 +131,7 @@ func (s *FileSink) append(ctx context.Context, line []byte) (err error) {
 		return err
 	}
 	if size == 0 {
-		return syncFolder(filepath.Dir(s.path)) // the file's name has to be on disk too
+		return syncFolder(filepath.Dir(path)) // the file's name has to be on disk too
 	}
 
 	return nil
@@ -127,9 +153,9 @@ func tail(f *os.File) (size int64, cut bool, err error) {
 
 // lockFile waits with a timer and not in the system call, which no context
 // could end.
-func lockFile(ctx context.Context, f *os.File) error {
+func lockFile(ctx context.Context, f *os.File, how lockKind) error {
 	for {
-		if locked, err := tryLock(f); locked || err != nil {
+		if locked, err := tryLock(f, how); locked || err != nil {
 			return err
 		}
 		t := time.NewTimer(lockRetry)

@@ -8,6 +8,8 @@ import (
 )
 
 // Without an exclusive lock and an owner check there is no safe file.
-func openHandoffs(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+func openHandoffs(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+func tryLock(*os.File, lockKind) (bool, error) { return false, errors.ErrUnsupported }
+
+func unlock(*os.File) error { return errors.ErrUnsupported }

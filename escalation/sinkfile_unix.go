@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openHandoffs opens or makes the file and refuses one that is not ours. The
-// checks are made on the open file, so nothing can be swapped in between.
-// O_NONBLOCK keeps a FIFO from blocking before it is refused.
-func openHandoffs(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, //nolint:gosec // the operator's path
-		os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, fileMode)
+// openHandoffs opens the file (with flag, one of the three ways of sinkfile.go)
+// and refuses one that is not ours. The checks are made on the open file, so
+// nothing can be swapped in between. O_NONBLOCK keeps a FIFO from blocking
+// before it is refused.
+func openHandoffs(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, fileMode) //nolint:gosec // the operator's path
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,12 @@ func openHandoffs(path string) (*os.File, error) {
 	return f, nil
 }
 
-func tryLock(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+func tryLock(f *os.File, how lockKind) (bool, error) {
+	flag := unix.LOCK_EX
+	if how == lockShared {
+		flag = unix.LOCK_SH
+	}
+	err := unix.Flock(int(f.Fd()), flag|unix.LOCK_NB)
 	switch {
 	case err == nil:
 		return true, nil
@@ -40,3 +44,5 @@ func tryLock(f *os.File) (bool, error) {
 		return false, err
 	}
 }
+
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

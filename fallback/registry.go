@@ -13,17 +13,32 @@ import (
 	"github.com/interlock-go/interlock/middleware"
 )
 
-// Key is a provider's key. No verb of fmt and no encoding shows it.
-type Key struct{ s string }
+// Key is a provider's key. No verb of fmt and no encoding shows it, nor that of
+// a struct which holds one: there fmt calls no method of an unexported field,
+// and prints the address that it finds. Two keys are not compared by ==.
+type Key struct{ s *string }
 
-// NewKey returns the key s.
-func NewKey(s string) Key { return Key{s: s} }
+// NewKey returns the key s; "" is none.
+func NewKey(s string) Key {
+	if s == "" {
+		return Key{}
+	}
+
+	return Key{s: &s}
+}
 
 // IsZero reports whether there is no key.
-func (k Key) IsZero() bool { return k.s == "" }
+func (k Key) IsZero() bool { return k.s == nil }
 
-// Reveal returns the key itself, for a [Factory] to hand to a client.
-func (k Key) Reveal() string { return k.s }
+// Reveal returns the key itself, for a [Factory] to hand to a client; "" if
+// there is none.
+func (k Key) Reveal() string {
+	if k.s == nil {
+		return ""
+	}
+
+	return *k.s
+}
 
 // Format prints "redacted" for every verb and flag.
 func (Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }

@@ -21,13 +21,16 @@ type watch struct {
 	ready  []byte // judged, not yet read
 	failed error
 
-	anthropic bool // by the first event
+	anthropic bool // by the candidate, else by the first event
 	reasoned  bool // a reason for the end was given
 	done      bool // the terminal event was seen
 }
 
 func newWatch(body io.ReadCloser, a *attempt) *watch {
-	return &watch{body: body, lines: bufio.NewReader(body), a: a}
+	return &watch{
+		body: body, lines: bufio.NewReader(body), a: a,
+		anthropic: a.c.Provider == ProviderAnthropic, // its client prints unknown events before the first one, too
+	}
 }
 
 // Close implements [io.Closer].

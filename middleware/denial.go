@@ -111,6 +111,8 @@ func observationFor(r Reason) string {
 			"Use what you already know, try something different, or give your final answer."
 	case ReasonBudgetExceeded:
 		return "This call was not made: the limit for this run is reached. Give your final answer now with what you know."
+	case ReasonToolLimit:
+		return "This call was not made: the limit for this tool is reached. Go on without it."
 	case ReasonStalled:
 		return "This call took too long and was cancelled; there is no result. Do not repeat it unchanged."
 	case ReasonUnknownTool:

@@ -62,7 +62,7 @@ func (r Reason) ErrorType() ErrorType { //nolint:cyclop // one table, easiest re
 		return ErrorToolFailed
 	case ReasonCircuitOpen, ReasonParked:
 		return ErrorCircuitOpen
-	case ReasonBudgetExceeded:
+	case ReasonBudgetExceeded, ReasonToolLimit:
 		return ErrorBudgetExceeded
 	case ReasonExhausted, ReasonNoCandidate:
 		return ErrorExhausted

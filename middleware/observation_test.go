@@ -196,6 +196,7 @@ func TestObservationSentences(t *testing.T) {
 	for reason, want := range map[middleware.Reason]string{
 		middleware.ReasonLoop:           "repeats earlier calls",
 		middleware.ReasonBudgetExceeded: "limit for this run is reached",
+		middleware.ReasonToolLimit:      "limit for this tool is reached",
 		middleware.ReasonUnknownTool:    "there is no such tool",
 		middleware.ReasonParked:         "refused (parked)",
 	} {

@@ -51,6 +51,15 @@ const (
 	ReasonHandoffFuture
 	ReasonSinkFailed
 
+	// Review queue.
+	ReasonUnknownHandoff
+	ReasonHandoffDecided
+	ReasonInvalidDecision
+	ReasonQueueUnreadable
+	ReasonQueueBusy
+	ReasonQueueFull
+	ReasonQueueFailed
+
 	// Action breaker and budget.
 	ReasonParked
 	ReasonGuardrail
@@ -58,10 +67,12 @@ const (
 	ReasonActionFailed
 	ReasonContextDrift
 	ReasonContextFull
+	ReasonSummaryFailed
 	ReasonRecovered
 	ReasonTrial
 	ReasonProfileChanged
 	ReasonBudgetExceeded
+	ReasonToolLimit
 	ReasonInvalidLimit
 
 	// Watchdog.
@@ -139,10 +150,15 @@ var reasonNames = []string{ //nolint:gochecknoglobals // compiled table
 	ReasonHumanGate: "human_gate", ReasonSafetyReview: "safety_review", ReasonInvalidHandoff: "invalid_handoff",
 	ReasonHandoffExpired: "handoff_expired", ReasonHandoffFuture: "handoff_not_yet_valid", ReasonSinkFailed: "sink_failed",
 
+	ReasonUnknownHandoff: "unknown_handoff", ReasonHandoffDecided: "handoff_decided", ReasonInvalidDecision: "invalid_decision",
+	ReasonQueueUnreadable: "queue_unreadable", ReasonQueueBusy: "queue_busy", ReasonQueueFull: "queue_full",
+	ReasonQueueFailed: "queue_failed",
+
 	ReasonParked: "parked", ReasonGuardrail: "guardrail", ReasonDuplicateAction: "duplicate_action",
 	ReasonActionFailed: "action_failed", ReasonContextDrift: "context_drift", ReasonContextFull: "context_full",
-	ReasonRecovered: "recovered", ReasonTrial: "trial", ReasonProfileChanged: "profile_changed",
-	ReasonBudgetExceeded: "budget_exceeded", ReasonInvalidLimit: "invalid_limit",
+	ReasonSummaryFailed: "summary_failed",
+	ReasonRecovered:     "recovered", ReasonTrial: "trial", ReasonProfileChanged: "profile_changed",
+	ReasonBudgetExceeded: "budget_exceeded", ReasonToolLimit: "tool_limit", ReasonInvalidLimit: "invalid_limit",
 
 	ReasonLoop: "loop", ReasonCycle: "cycle", ReasonDrift: "drift", ReasonStagnation: "stagnation", ReasonFuse: "fuse",
 	ReasonWaiting: "waiting", ReasonAnswerLoop: "answer_loop", ReasonUnknownTool: "unknown_tool",

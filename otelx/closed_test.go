@@ -262,7 +262,7 @@ func TestBuckets(t *testing.T) {
 func TestShape(t *testing.T) {
 	t.Parallel()
 	tel := reflect.TypeFor[*otelx.Telemetry]()
-	want := map[string]bool{"Observe": true, "Start": true, "Watch": true, "Close": true}
+	want := map[string]bool{"Observe": true, "Start": true, "Watch": true, "Close": true, "Slot": true}
 	for m := range tel.Methods() {
 		if !want[m.Name] {
 			t.Errorf("method %s: is it called on the request path? Say so here", m.Name)

@@ -20,84 +20,32 @@
 // which is frozen by [New]. A miss renders as _OTHER and is counted in
 // interlock.telemetry.rejected. There is no switch that lets content in.
 //
-// # Spans
+// # What there is
 //
-//	span                  kind      when                              attributes
-//	invoke_agent {label}  internal  a run                             gen_ai.operation.name, gen_ai.agent.name,
-//	                                                                  interlock.run.id, interlock.workflow.id
-//	chat {label}          client    an attempt at a model             gen_ai.operation.name, gen_ai.provider.name,
-//	                                                                  gen_ai.request.model, gen_ai.response.model,
-//	                                                                  gen_ai.usage.input_tokens,
-//	                                                                  gen_ai.usage.output_tokens,
-//	                                                                  gen_ai.response.finish_reasons,
-//	                                                                  interlock.attempt.number, decision set
-//	execute_tool {label}  internal  a tool that really runs           gen_ai.operation.name, gen_ai.tool.name,
-//	                                                                  gen_ai.tool.type
-//	interlock.fallback    internal  a call with several candidates;   decision set
-//	                                decisions of fallback, model
-//	interlock.admission   internal  decisions of admission,           decision set
-//	                                approval, chain, run
-//	interlock.watchdog    internal  decisions of watchdog             decision set
-//	interlock.escalation  internal  decisions of escalation, tool     decision set
-//	interlock.breaker     internal  decisions of breaker, context     decision set
-//	interlock.budget      internal  decisions of budget               decision set
+// [Spans], [Attributes] and [Instruments] describe everything, and the
+// instruments are made from it; docs/telemetry.md is the same as a page.
 //
-// Every operation that failed also has error.type and status Error, with an
-// empty description; interlock.fallback has error.type alone. A decision that
-// worked is Unset, also when it is a refusal; one whose component broke down
-// (panic, detector_failed, sink_failed, store_failed) is Error. Never Ok, never
-// an event.
+//	invoke_agent {label}                 a run
+//	  interlock.fallback                 a call of a model with several candidates
+//	    chat {label}                     an attempt at one of them
+//	  interlock.admission, .watchdog, …  a decision
+//	  execute_tool {label}               a tool that really runs: a refused one has
+//	                                     its decision alone, and the span of one that
+//	                                     was left behind ends when the tool does
+//
+// An operation that failed has error.type and status Error, with an empty
+// description; interlock.fallback has error.type alone. A decision that worked
+// is Unset, also when it is a refusal; one whose component broke down (panic,
+// detector_failed, summary_failed, sink_failed, store_failed) is Error. Never Ok, never an event.
 //
 // The decision of an attempt is attributes of its chat span and gets no span of
 // its own, but for a skipped attempt, which has no chat span. Readings of the
 // context limiter are metrics only. Decisions with verdict allow get a span
 // unless [Config].DisableAllowSpans is set; they are counted either way.
-// A run without a label is a span named invoke_agent.
 //
-// The decision set; what does not apply is absent:
-//
-//	interlock.decision.component     who decided
-//	interlock.decision.verdict       allow, deny, modify, escalate, abstain
-//	interlock.decision.action        proceed, block, substitute, wait, cancel
-//	interlock.decision.reason        one of middleware.Reasons
-//	interlock.decision.id            random, made while recording; spans only
-//	interlock.decision.seq           order of the decisions of one component
-//	interlock.decision.label         registered tool, candidate or agent
-//	interlock.decision.turn          model turn of the run
-//	interlock.decision.count         what was counted
-//	interlock.decision.limit         against which limit
-//	interlock.decision.severity      0 to 1
-//	interlock.fail_mode              closed, open: where it mattered
-//	interlock.admission.generation   of the ledger
-//	interlock.attempt.count          attempts so far
-//	interlock.attempt.outcome        success, error, timeout, canceled, discarded, skipped
-//	interlock.circuit.state          new state of a breaker: closed, open, half_open
-//	interlock.escalation.class       uncertainty, permission_denial, tool_failure
-//	interlock.workflow.id            registered workflow
-//
-// # Metrics
-//
-//	gen_ai.client.operation.duration   histogram s   gen_ai.operation.name, gen_ai.provider.name,
-//	                                                 gen_ai.request.model, error.type
-//	gen_ai.execute_tool.duration       histogram s   gen_ai.tool.name, error.type
-//	gen_ai.invoke_agent.duration       histogram s   gen_ai.agent.name, error.type
-//	interlock.decisions                counter       interlock.decision.component, .verdict, .action, .reason
-//	interlock.decision.duration        histogram s   interlock.decision.component, .action
-//	interlock.fallback.attempts        counter       gen_ai.request.model, interlock.attempt.outcome
-//	interlock.circuit.transitions      counter       interlock.circuit.label, interlock.circuit.state,
-//	                                                 interlock.decision.reason
-//	interlock.circuit.time_in_state    histogram s   interlock.circuit.label, interlock.circuit.state (the one left)
-//	interlock.context.fill             histogram 1   –
-//	interlock.context.drift            histogram 1   –
-//	interlock.escalation.handoffs      counter       interlock.escalation.class
-//	interlock.watchdog.trips           counter       interlock.decision.reason
-//	interlock.telemetry.rejected       counter       interlock.telemetry.kind (agent, tool, candidate, model, workflow,
-//	                                                 label, enum, operation, gauge)
-//	interlock.circuit.state            gauge         interlock.circuit.label, interlock.circuit.state
-//	interlock.admission.state          gauge         interlock.admission.scope (global, workflow),
-//	                                                 interlock.admission.state (enabled, disabled, stopped, untrusted)
-//	interlock.escalation.queue         gauge         –
-//	interlock.effects.in_flight        gauge         –
+// A run that another process saved ([Telemetry.Slot]) has a span of its own, with
+// a link to the one that it continues, whose one attribute says so
+// (interlock.link.kind = resumed). That is never its parent.
 //
 // No instrument has 1000 series: registries and enums are capped, and series
 // past 900 of one instrument are folded together as _OTHER. The gauges are read

@@ -71,3 +71,64 @@ func ExampleNew_refused() {
 	// otelx: Config.Tools: 65 entries, at most 64
 	// otelx: Config.Tools[0]: invalid_label
 }
+
+// A run is saved in one process and restored in another: its span there is no
+// child of the earlier one, and has a link to it.
+func ExampleTelemetry_Slot() {
+	exporter := tracetest.NewInMemoryExporter()
+	process := func() (*otelx.Telemetry, error) {
+		return otelx.New(otelx.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))})
+	}
+	work := func(ctx context.Context, tel *otelx.Telemetry, run *middleware.Run) ([]byte, error) {
+		defer run.End()
+		_, end := middleware.StartOp(ctx, tel, middleware.OpRun, ident.Label{}, 0)
+		defer end(middleware.Outcome{})
+
+		return run.Save()
+	}
+	first, err := process()
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	ctx, run, err := middleware.StartRun(context.Background(), middleware.RunConfig{
+		Workflow: ident.MustWorkflowID("workflow:org.example/refunds"), Slots: []middleware.Slot{first.Slot()},
+	})
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	saved, err := work(ctx, first, run)
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+
+	second, err := process()
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	ctx, run, err = middleware.RestoreRun(context.Background(), middleware.RunConfig{Slots: []middleware.Slot{second.Slot()}}, saved)
+	if err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	if _, err = work(ctx, second, run); err != nil {
+		fmt.Println(err)
+
+		return
+	}
+	before, after := exporter.GetSpans()[0], exporter.GetSpans()[1]
+	link := after.Links[0]
+	fmt.Println(after.Name, "has a parent:", after.Parent.IsValid())
+	fmt.Println(link.Attributes[0].Key, link.Attributes[0].Value.AsString(), link.SpanContext.SpanID() == before.SpanContext.SpanID())
+	// Output:
+	// invoke_agent has a parent: false
+	// interlock.link.kind resumed true
+}

@@ -60,23 +60,12 @@ const (
 var scopeNames = [scopeEnd]string{scopeWorkflow: "workflow", scopeGlobal: "global"} //nolint:gochecknoglobals // compiled table
 
 func (g *gauges) open(meter metric.Meter, t *Telemetry) error {
-	var first error
-	gauge := func(name, unit, about string) metric.Float64ObservableGauge {
-		i, err := meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(about))
-		if err == nil && i == nil {
-			err = errNothing
-		}
-		if first == nil {
-			first = err
-		}
-
-		return i
-	}
+	b := instrumentBuilder{meter: meter, described: Instruments()}
 	g.read = gaugeInstruments{
-		circuit:   gauge(metricCircuitState, "1", "1 for the state that a breaker is in."),
-		admission: gauge(metricAdmissionState, "{scope}", "Scopes of a kind that are in a state."),
-		queue:     gauge(metricQueue, "{handoff}", "Handoffs that wait for a human."),
-		inFlight:  gauge(metricInFlight, "{effect}", "Effects that have begun and not ended."),
+		circuit:   b.gauge(metricCircuitState),
+		admission: b.gauge(metricAdmissionState),
+		queue:     b.gauge(metricQueue),
+		inFlight:  b.gauge(metricInFlight),
 		circuitSeries: newSeries(func(k key) []attribute.KeyValue {
 			return circuitSeries(t.registry, k)
 		}, same),
@@ -86,8 +75,8 @@ func (g *gauges) open(meter metric.Meter, t *Telemetry) error {
 			return []attribute.KeyValue{keyScope.String(scopeNames[scope]), keyAdmissionState.String(admissionNames[state])}
 		}, same),
 	}
-	if first != nil {
-		return first
+	if b.err != nil {
+		return b.err
 	}
 	r, err := meter.RegisterCallback(t.readGauges, g.read.circuit, g.read.admission, g.read.queue, g.read.inFlight)
 	if err != nil {

@@ -53,6 +53,7 @@ const (
 	keyCircuitLabel   = attribute.Key("interlock.circuit.label")
 	keyClass          = attribute.Key("interlock.escalation.class")
 	keyKind           = attribute.Key("interlock.telemetry.kind")
+	keyLinkKind       = attribute.Key("interlock.link.kind")
 )
 
 // Values and span names that are published.

@@ -78,30 +78,31 @@ type meters struct {
 
 func newMeters(meter metric.Meter, r *registry) (*meters, error) {
 	m := &meters{registry: r}
-	b := instrumentBuilder{meter: meter}
-	m.operation = b.histogram(metricOperation, "s", "Duration of one model attempt.", operationBuckets())
-	m.tool = b.histogram(metricTool, "s", "Duration of one tool call that really ran.", operationBuckets())
-	m.agent = b.histogram(metricAgent, "s", "Duration of one agent run.", agentBuckets())
-	m.decisions = b.counter(metricDecisions, "{decision}", "Decisions of every component.")
-	m.decisionDuration = b.histogram(metricDecisionDuration, "s", "How long deciding took.", decisionBuckets())
-	m.attempts = b.counter(metricAttempts, "{attempt}", "Attempts of the fallback model.")
-	m.transitions = b.counter(metricTransitions, "{transition}", "Changes of the state of breakers.")
-	m.timeInState = b.histogram(metricTimeInState, "s", "How long a breaker was in a state it has left.", stateBuckets())
-	m.fill = b.histogram(metricFill, "1", "Share of the context window in use.", shareBuckets())
-	m.drift = b.histogram(metricDrift, "1", "Distance of the context from the task.", shareBuckets())
-	m.handoffs = b.counter(metricHandoffs, "{handoff}", "Runs handed to a human.")
-	m.trips = b.counter(metricTrips, "{trip}", "Findings of the watchdog.")
-	m.rejected = b.counter(metricRejected, "{value}", "Values that were not registered and render as _OTHER.")
+	b := instrumentBuilder{meter: meter, described: Instruments()}
+	m.operation = b.histogram(metricOperation)
+	m.tool = b.histogram(metricTool)
+	m.agent = b.histogram(metricAgent)
+	m.decisions = b.counter(metricDecisions)
+	m.decisionDuration = b.histogram(metricDecisionDuration)
+	m.attempts = b.counter(metricAttempts)
+	m.transitions = b.counter(metricTransitions)
+	m.timeInState = b.histogram(metricTimeInState)
+	m.fill = b.histogram(metricFill)
+	m.drift = b.histogram(metricDrift)
+	m.handoffs = b.counter(metricHandoffs)
+	m.trips = b.counter(metricTrips)
+	m.rejected = b.counter(metricRejected)
 	m.openSeries()
 
 	return m, b.err
 }
 
-// instrumentBuilder keeps the first error, so that making fifteen instruments
-// reads as a table.
+// instrumentBuilder makes instruments as they are described, and keeps the first
+// error, so that making them all reads as a table.
 type instrumentBuilder struct {
-	meter metric.Meter
-	err   error
+	meter     metric.Meter
+	described []Instrument
+	err       error
 }
 
 func (b *instrumentBuilder) keep(err error, missing bool) {
@@ -113,19 +114,39 @@ func (b *instrumentBuilder) keep(err error, missing bool) {
 	}
 }
 
-func (b *instrumentBuilder) histogram(name, unit, about string, buckets []float64) metric.Float64Histogram {
-	h, err := b.meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(about),
-		metric.WithExplicitBucketBoundaries(buckets...))
+func (b *instrumentBuilder) find(name string) (d Instrument) {
+	for _, d := range b.described {
+		if d.Name == name {
+			return d
+		}
+	}
+
+	return d
+}
+
+func (b *instrumentBuilder) histogram(name string) metric.Float64Histogram {
+	d := b.find(name)
+	h, err := b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.About),
+		metric.WithExplicitBucketBoundaries(d.Buckets...))
 	b.keep(err, h == nil)
 
 	return h
 }
 
-func (b *instrumentBuilder) counter(name, unit, about string) metric.Int64Counter {
-	c, err := b.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(about))
+func (b *instrumentBuilder) counter(name string) metric.Int64Counter {
+	d := b.find(name)
+	c, err := b.meter.Int64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.About))
 	b.keep(err, c == nil)
 
 	return c
+}
+
+func (b *instrumentBuilder) gauge(name string) metric.Float64ObservableGauge {
+	d := b.find(name)
+	g, err := b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.About))
+	b.keep(err, g == nil)
+
+	return g
 }
 
 func (m *meters) reject(ctx context.Context, r rejection) {

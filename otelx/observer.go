@@ -102,7 +102,8 @@ func (t *Telemetry) describe(ctx context.Context, span trace.Span, d *middleware
 // work, whatever was then done. A refusal is a decision that worked.
 func brokeDown(r middleware.Reason) bool {
 	switch r {
-	case middleware.ReasonPanic, middleware.ReasonDetectorFailed, middleware.ReasonSinkFailed, middleware.ReasonStoreFailed:
+	case middleware.ReasonPanic, middleware.ReasonDetectorFailed, middleware.ReasonSummaryFailed, middleware.ReasonSinkFailed,
+		middleware.ReasonStoreFailed:
 		return true
 	default:
 		return false

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
@@ -25,10 +27,11 @@ const (
 // is copied by [New]; names that come later render as _OTHER.
 type Config struct {
 	// TracerProvider makes the spans. It stays the caller's: it is never shut
-	// down here. Default nil: no spans, and nothing is spent on them.
+	// down here. Default nil: no spans, and nothing is spent on them; a provider
+	// of the API's no-op package is as good as none.
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the instruments. It stays the caller's. Default nil:
-	// no metrics, and nothing is spent on them.
+	// no metrics, and nothing is spent on them; a no-op one is as good as none.
 	MeterProvider metric.MeterProvider
 
 	// Agents are the labels that runs may have. Default none, at most 16.
@@ -76,6 +79,7 @@ type Telemetry struct {
 	registry   *registry
 	allowSpans bool
 	now        func() time.Time
+	slot       *middleware.PerRun[position] // where the traces of saved runs are
 	gauges     gauges
 }
 
@@ -91,25 +95,38 @@ func New(cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{registry: r, allowSpans: !cfg.DisableAllowSpans, now: cfg.Now}
+	t := &Telemetry{registry: r, allowSpans: !cfg.DisableAllowSpans, now: cfg.Now, slot: newSlot()}
 	if t.now == nil {
 		t.now = time.Now
 	}
 	if err := t.Watch(cfg.Gauges...); err != nil {
 		return nil, err
 	}
-	if cfg.TracerProvider != nil {
+	if cfg.TracerProvider != nil && !recordsNothing(cfg.TracerProvider) {
 		if err := contained("TracerProvider", func() error { return t.openTracer(cfg.TracerProvider) }); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.MeterProvider != nil {
+	if cfg.MeterProvider != nil && !recordsNothing(cfg.MeterProvider) {
 		if err := contained("MeterProvider", func() error { return t.openMeter(cfg.MeterProvider) }); err != nil {
 			return nil, err
 		}
 	}
 
 	return t, nil
+}
+
+// recordsNothing reports whether p is a provider of OpenTelemetry's own no-op
+// packages. It will never record anything, so it is as good as none, and a call
+// pays for none. The global provider is not one: an SDK may be put behind it
+// later.
+func recordsNothing(p any) bool {
+	switch p.(type) {
+	case tracenoop.TracerProvider, *tracenoop.TracerProvider, metricnoop.MeterProvider, *metricnoop.MeterProvider:
+		return true
+	default:
+		return false
+	}
 }
 
 // Watch adds sources of gauges: a gate or a breaker that reports to this

@@ -45,7 +45,11 @@ func (t *Telemetry) Start(
 	}
 	o := &operation{t: t, op: op, entry: e}
 	if t.tracer != nil {
-		ctx, o.span = startSpan(ctx, t.tracer, e.span, e.options)
+		if op == middleware.OpRun {
+			ctx, o.span = t.startRun(ctx, e)
+		} else {
+			ctx, o.span = startSpan(ctx, t.tracer, e.span, e.options)
+		}
 		o.describe(ctx, attempt)
 	}
 	if t.meters != nil {

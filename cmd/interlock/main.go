@@ -1,4 +1,5 @@
-// Command interlock stops, resumes and inspects the effects of agents on this host.
+// Command interlock stops, resumes and inspects the effects of agents on this
+// host, and shows what waits for a human.
 package main
 
 import (

@@ -78,6 +78,18 @@ func acts() []act {
 			ledger: true, play: escalate, want: "circuit_open",
 		},
 		{
+			name: "parked", about: "nobody knows whether a refund was made: parked, a human asked, supervised, open again",
+			ledger: true, play: parked, want: "outcome_unknown, parked, answered, answered", effects: 2,
+		},
+		{
+			name: "budget", about: "the calls of a run are used up: one answer more, without tools",
+			play: budget, want: answered, adjust: thrifty,
+		},
+		{
+			name: "context", about: "the history fills the window: shortened, and the run goes on",
+			play: shortened, want: answered, adjust: smallWindow,
+		},
+		{
 			name: "stop", about: "another process stops admission between preview and effect",
 			ledger: true, play: stop, want: "admission_stopped, stale_generation, answered, drained", effects: 3,
 			adjust: patient,
@@ -109,6 +121,11 @@ func functionsAgent(s *stack, model llms.Model) (*agents.Executor, error) {
 
 	return agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, tools),
 		agents.WithMaxIterations(16), agents.WithCallbacksHandler(s.guard.Callbacks())), nil
+}
+
+// runAgent asks the question inside of a run.
+func runAgent(ctx context.Context, agent chains.Chain) (string, error) {
+	return chains.Run(ctx, agent, question) //nolint:wrapcheck // the guard gives it its form
 }
 
 // ask runs the agent once, as a run of its own, and gives the outcome's code.

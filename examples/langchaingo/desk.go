@@ -31,7 +31,7 @@ type desk struct {
 	ran    func(toolName string, took time.Duration) // hears of each tool that really ran
 
 	// Faults that acts switch on, while tools that were left behind still run.
-	lookupHangs, refundHangs, notifyFails atomic.Bool
+	lookupHangs, refundHangs, refundTimesOut, notifyFails atomic.Bool
 
 	gone  chan struct{}  // hanging tools wait for it, whatever their contexts say
 	mu    sync.Mutex     // orders the first Add before the Wait
@@ -172,6 +172,9 @@ func (d *desk) lookup(ctx context.Context, id string) (string, error) {
 func (d *desk) refund(ctx context.Context, id string) (string, error) {
 	if d.refundHangs.Load() {
 		return "", d.deaf()
+	}
+	if d.refundTimesOut.Load() {
+		return "", fmt.Errorf("the bank: %w", context.DeadlineExceeded)
 	}
 	res, err := d.db.ExecContext(ctx,
 		`INSERT INTO refunds (order_id, amount_cents) SELECT id, amount_cents FROM orders WHERE id = ?`, id)

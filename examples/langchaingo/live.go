@@ -53,7 +53,7 @@ func liveModel(provider, name string) (llms.Model, error) {
 }
 
 // runLive lets a real model work on the desk, once, with admission enabled.
-func runLive(ctx context.Context, opts options, stdout, stderr io.Writer, paint painter) int {
+func runLive(ctx context.Context, opts options, out *collector, stdout, stderr io.Writer, paint painter) int {
 	client, err := liveModel(opts.provider, opts.model)
 	if err != nil {
 		fmt.Fprintln(stderr, "langchaingo: the provider's client cannot be made: the key or the address is missing")
@@ -64,7 +64,7 @@ func runLive(ctx context.Context, opts options, stdout, stderr io.Writer, paint 
 	live.play = func(ctx context.Context, s *stack) (string, error) {
 		return playLive(ctx, s, opts, client)
 	}
-	r, tl, err := perform(ctx, live, opts.keep)
+	r, tl, err := perform(ctx, live, opts.keep, out)
 	if err != nil {
 		fmt.Fprintf(stderr, "langchaingo: %v\n", err)
 

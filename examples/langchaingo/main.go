@@ -8,6 +8,7 @@
 //	go run ./examples/langchaingo -act stop       one act
 //	go run ./examples/langchaingo -json           one JSON object per act
 //	go run ./examples/langchaingo -keep DIR       keep files, spans and metrics
+//	go run ./examples/langchaingo -otlp localhost:4317   send spans and metrics to a collector
 //	go run ./examples/langchaingo -provider openai -model gpt-4o-mini
 //
 // The last form lets a real model work on the desk; key and base URL come from
@@ -46,6 +47,7 @@ func main() {
 type options struct {
 	act, keep, provider, model string
 	json                       bool
+	otlp                       endpoint
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -58,17 +60,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 		return usageExit
 	}
+	out, err := newCollector(ctx, opts.otlp)
+	if err != nil {
+		fmt.Fprintln(stderr, "langchaingo:", err)
+
+		return usageExit
+	}
 	paint := painter(isTerminal(stdout) && os.Getenv("NO_COLOR") == "")
+	play := runActs
 	if opts.provider != "" {
-		return runLive(ctx, opts, stdout, stderr, paint)
+		play = runLive
+	}
+	code := play(ctx, opts, out, stdout, stderr, paint)
+	if reason := out.close(); reason != 0 {
+		fmt.Fprintf(stderr, "langchaingo: warning: spans and metrics were not delivered: %s\n", reason.String())
 	}
 
-	return runActs(ctx, opts, stdout, stderr, paint)
+	return code
 }
 
 // parse reads the flags. Its errors are one line and do not repeat a value.
 func parse(args []string, stdout io.Writer) (options, error) {
 	var o options
+	var badEndpoint error
 	fs := flag.NewFlagSet("langchaingo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.act, "act", "", "run this act only: "+actNames())
@@ -76,6 +90,12 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	fs.BoolVar(&o.json, "json", false, "print one JSON object per act")
 	fs.StringVar(&o.provider, "provider", "", "let a real model work: openai, anthropic or ollama")
 	fs.StringVar(&o.model, "model", "", "the model to ask, with -provider")
+	fs.Func("otlp", "send spans and metrics over OTLP to this `endpoint`: host:port or grpc://host:port for gRPC without TLS,\n"+
+		"http://host:port or https://host:port for HTTP", func(text string) error {
+		o.otlp, badEndpoint = parseEndpoint(text)
+
+		return nil
+	})
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -85,6 +105,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		return o, flag.ErrHelp
 	case err != nil:
 		return o, errors.New("unknown or incomplete flag; -help lists them")
+	case badEndpoint != nil:
+		return o, badEndpoint
 	case fs.NArg() > 0:
 		return o, errors.New("arguments are not expected; -help lists the flags")
 	case o.act != "" && len(chosen(o.act)) == 0:
@@ -121,11 +143,11 @@ func chosen(name string) []act {
 	return some
 }
 
-func runActs(ctx context.Context, opts options, stdout, stderr io.Writer, paint painter) int {
+func runActs(ctx context.Context, opts options, out *collector, stdout, stderr io.Writer, paint painter) int {
 	var results []result
 	code := 0
 	for _, a := range chosen(opts.act) {
-		r, tl, err := perform(ctx, a, opts.keep)
+		r, tl, err := perform(ctx, a, opts.keep, out)
 		if err != nil {
 			fmt.Fprintf(stderr, "langchaingo: %s: %v\n", a.name, err)
 			code = 1
@@ -155,15 +177,16 @@ func runActs(ctx context.Context, opts options, stdout, stderr io.Writer, paint 
 	return code
 }
 
-// perform plays one act in a folder of its own.
-func perform(ctx context.Context, a act, keep string) (result, *timeline, error) {
+// perform plays one act in a folder of its own, and sends its telemetry to out
+// too, unless that is nil.
+func perform(ctx context.Context, a act, keep string, out *collector) (result, *timeline, error) {
 	r := result{Act: a.name, Outcome: "failed", Decisions: map[string]map[string]int{}}
 	dir, remove, err := actFolder(a.name, keep)
 	if err != nil {
 		return r, newTimeline(), err
 	}
 	defer remove()
-	s, err := newStack(ctx, dir, a)
+	s, err := newStack(ctx, dir, a, out)
 	if err != nil {
 		return r, s.timeline, err
 	}

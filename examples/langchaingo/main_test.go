@@ -118,7 +118,13 @@ func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
 		"stream-cut":      {"chunks are held back", "seen 92 of 92 bytes", "chunks are handed on at once", "seen 35 of 92 bytes"},
 		"silent-provider": {"timeout · primary", "substitute timeout · secondary"},
 		"cross-vendor":    {"success · primary", "substitute overloaded · secondary", "issue_refund ran", "notify_customer ran"},
-		"flap":            {"probe · primary", "recovered · primary", "back 4s after it recovered; probes: 2"},
+		"parked": {
+			"outcome_unknown · refund-desk", "circuit open", "parked · lookup_order", "waits for a human: safety_review",
+			"0 waiting, 1 decided", "circuit half_open", "circuit closed",
+		},
+		"budget":  {"budget_exceeded · lookup_order · 3 of 3", "5 model calls, 3 tool calls"},
+		"context": {"context_full", "15 requests, of which none held more than 7 of 14 results"},
+		"flap":    {"probe · primary", "recovered · primary", "back 4s after it recovered; probes: 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sandbox(t)
@@ -155,6 +161,8 @@ func TestBadFlags(t *testing.T) {
 		"provider, no model":  {"-provider", "openai"},
 		"model, no provider":  {"-model", "sekret"},
 		"provider with act":   {"-provider", "openai", "-model", "m", "-act", "loop"},
+		"bad endpoint":        {"-otlp", "http://user:sekret@localhost:4318"},
+		"empty endpoint":      {"-otlp", ""},
 		"no key for provider": {"-provider", "openai", "-model", "m"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,6 +47,55 @@ func waitScript(r misbehave.Request) misbehave.Reply {
 	return call("refund_status", order)
 }
 
+// parkedScript refunds in its first, second and fourth run, and only looks in the third: three orders, and sums up.
+// A run begins with a request that holds no results.
+func parkedScript() misbehave.ScriptFunc {
+	run := 0
+
+	return func(r misbehave.Request) misbehave.Reply {
+		n := len(r.Results())
+		if n == 0 {
+			run++
+		}
+		if run != supervisedRun {
+			return refundScript(r)
+		}
+		if n < lookUps {
+			return call("lookup_order", strconv.Itoa(firstOrder+n))
+		}
+
+		return misbehave.Reply{Text: summary}
+	}
+}
+
+const (
+	supervisedRun = 3
+	lookUps       = 3 // as many successes as close the breaker
+)
+
+// curiousScript looks at one order after the other as long as it is offered tools.
+func curiousScript(r misbehave.Request) misbehave.Reply {
+	if len(r.Tools) == 0 {
+		return misbehave.Reply{Text: summary}
+	}
+
+	return call("lookup_order", strconv.Itoa(firstOrder+len(r.Results())))
+}
+
+// inventoryScript looks at every order, whatever it still remembers of the earlier ones.
+func inventoryScript(r misbehave.Request) misbehave.Reply {
+	if r.Index == orders {
+		return misbehave.Reply{Text: summary}
+	}
+
+	return call("lookup_order", strconv.Itoa(firstOrder+r.Index))
+}
+
+const (
+	firstOrder = 1001
+	orders     = 14
+)
+
 // loopScript is a textual agent that asks the same question for ever.
 func loopScript(misbehave.Request) misbehave.Reply {
 	return misbehave.Reply{Text: "I should look at the order.\nAction: lookup_order\nAction Input: " + order}

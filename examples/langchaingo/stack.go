@@ -13,9 +13,11 @@ import (
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/anthropic"
 	"github.com/tmc/langchaingo/llms/openai"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/interlock-go/interlock"
@@ -54,7 +56,7 @@ type stack struct {
 }
 
 // newStack builds what the act runs on in dir.
-func newStack(ctx context.Context, dir string, a act) (s *stack, err error) {
+func newStack(ctx context.Context, dir string, a act, out *collector) (s *stack, err error) {
 	s = &stack{dir: dir, timeline: newTimeline()}
 	defer func() {
 		if err != nil {
@@ -65,7 +67,7 @@ func newStack(ctx context.Context, dir string, a act) (s *stack, err error) {
 		return s, err
 	}
 	s.closers = append(s.closers, s.desk.close)
-	if s.spans, err = s.openTelemetry(); err != nil {
+	if s.spans, err = s.openTelemetry(a.name, out); err != nil {
 		return s, err
 	}
 	if a.ledger {
@@ -105,8 +107,9 @@ func (s *stack) newGuard(adjust func(*interlock.Config)) (err error) {
 	return err //nolint:wrapcheck // content-free
 }
 
-// openTelemetry writes spans and metrics to a file in the act's folder.
-func (s *stack) openTelemetry() (*otelx.Telemetry, error) {
+// openTelemetry writes spans and metrics to a file in the act's folder, and
+// sends them to out too, unless that is nil.
+func (s *stack) openTelemetry(act string, out *collector) (*otelx.Telemetry, error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, "telemetry.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("telemetry file: %w", err)
@@ -116,15 +119,26 @@ func (s *stack) openTelemetry() (*otelx.Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace exporter: %w", err)
 	}
-	traces := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	s.closers = append(s.closers, func() error { return traces.Shutdown(context.Background()) })
 	metrics, err := stdoutmetric.New(stdoutmetric.WithWriter(f))
 	if err != nil {
 		return nil, fmt.Errorf("metric exporter: %w", err)
 	}
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(
-		sdkmetric.NewPeriodicReader(metrics, sdkmetric.WithInterval(time.Hour)))) // written once, at the end
-	s.closers = append(s.closers, func() error { return meters.Shutdown(context.Background()) })
+	// Each act is an instance of its own, whose counters begin at 0.
+	desk := resource.NewSchemaless(attribute.String("service.name", "refund-desk"), attribute.String("service.instance.id", act))
+	onceAtTheEnd := sdkmetric.WithInterval(time.Hour)
+	traceOptions := []sdktrace.TracerProviderOption{sdktrace.WithResource(desk), sdktrace.WithSyncer(spans)}
+	meterOptions := []sdkmetric.Option{
+		sdkmetric.WithResource(desk), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metrics, onceAtTheEnd)),
+	}
+	if out != nil {
+		traceOptions = append(traceOptions, sdktrace.WithBatcher(spanSender{out}))
+		meterOptions = append(meterOptions, sdkmetric.WithReader(
+			sdkmetric.NewPeriodicReader(metricSender{out.metrics, out}, onceAtTheEnd)))
+	}
+	traces, meters := sdktrace.NewTracerProvider(traceOptions...), sdkmetric.NewMeterProvider(meterOptions...)
+	s.closers = append(s.closers,
+		func() error { return traces.Shutdown(context.Background()) },
+		func() error { return meters.Shutdown(context.Background()) })
 
 	return otelx.New(otelx.Config{ //nolint:wrapcheck // content-free
 		TracerProvider: traces, MeterProvider: meters,

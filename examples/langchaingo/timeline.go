@@ -102,6 +102,12 @@ func describe(d middleware.Decision, paint painter) string {
 	if d.Limit > 0 {
 		s += fmt.Sprintf(" · %d of %d", d.Count, d.Limit)
 	}
+	if d.Fill > 0 {
+		s += fmt.Sprintf(" · fill %.2f", d.Fill)
+	}
+	if d.Drift > 0 {
+		s += fmt.Sprintf(" · drift %.2f", d.Drift)
+	}
 	if d.Circuit != 0 {
 		s += " · circuit " + d.Circuit.String()
 	}

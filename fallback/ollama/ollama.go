@@ -7,6 +7,8 @@
 package ollama
 
 import (
+	"net/url"
+
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/ollama"
 
@@ -25,9 +27,14 @@ func newClient(cfg fallback.ClientConfig) (llms.Model, error) {
 	return ollama.New(ollama.WithModel(cfg.ModelName), ollama.WithHTTPClient(cfg.HTTPClient))
 }
 
-// At returns the factory of clients that ask another address.
+// At returns the factory of clients that ask another address. An address that cannot be parsed is the factory's error: the
+// client would print it and end the process.
 func At(serverURL string) fallback.Factory {
 	return func(cfg fallback.ClientConfig) (llms.Model, error) {
+		if _, err := url.Parse(serverURL); err != nil {
+			return nil, err
+		}
+
 		return ollama.New(ollama.WithServerURL(serverURL), ollama.WithModel(cfg.ModelName), ollama.WithHTTPClient(cfg.HTTPClient))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlock-go/interlock/admission"
+	"github.com/interlock-go/interlock/escalation"
 )
 
 // Run executes one command and returns the exit code.
@@ -28,10 +29,10 @@ type app struct {
 	stdout io.Writer
 	now    func() time.Time
 
-	state, anchor, keyFile, pin string
-	timeout                     time.Duration
-	asJSON                      bool
-	failed                      bool // an object was printed, and the exit code is 1 all the same
+	state, anchor, keyFile, pin, handoffs string
+	timeout                               time.Duration
+	asJSON                                bool
+	failed                                bool // an object was printed, and the exit code is 1 all the same
 }
 
 func newApp(stdout io.Writer, getenv func(string) string) *app {
@@ -68,7 +69,7 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) error
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "interlock",
-		Short: "Stop and resume the effects of agents on this host",
+		Short: "Stop and resume the effects of agents on this host, and see what waits for a human",
 		Long: "interlock records who may act in a signed ledger that every guarded process of this host reads before each effect.\n" +
 			"A stop that has returned is seen by every check that begins afterwards. Effects that have begun are not recalled.",
 		Args: cobra.NoArgs,
@@ -92,7 +93,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.asJSON, "json", false, "wrap the answer as {ok, command, data}")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(a.keygenCommand(), a.initCommand(), a.statusCommand(), a.stopCommand(), a.resumeCommand(),
-		a.verifyCommand(), a.logCommand(), a.watchCommand())
+		a.verifyCommand(), a.logCommand(), a.watchCommand(), a.handoffsCommand())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -133,6 +134,7 @@ func (a *app) settings() {
 		{&a.anchor, "INTERLOCK_ANCHOR"},
 		{&a.keyFile, "INTERLOCK_KEY_FILE"},
 		{&a.pin, "INTERLOCK_PIN"},
+		{&a.handoffs, "INTERLOCK_HANDOFFS"},
 	} {
 		if *s.flag == "" {
 			*s.flag = a.getenv(s.name)
@@ -140,8 +142,12 @@ func (a *app) settings() {
 	}
 }
 
-// errUsage is the answer to everything that the command parser objects to.
-var errUsage = admission.ErrInvalidControlMetadata
+var (
+	// errUsage is the answer to everything that the command parser objects to.
+	errUsage = admission.ErrInvalidControlMetadata
+	// errLabel is the answer to a reviewer that is no label.
+	errLabel = escalation.ErrInvalidLabel
+)
 
 // answer is what init, status, stop and resume print.
 type answer struct {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
@@ -50,6 +51,22 @@ func TestScripts(t *testing.T) {
 				defer db.Close()
 				_, err = db.Exec(args[1])
 				ts.Check(err)
+			},
+			// handoff FILE CLASS AGE NAME delivers a handoff, and sets NAME to its digest.
+			"handoff": func(ts *testscript.TestScript, _ bool, args []string) {
+				age, err := time.ParseDuration(args[2])
+				ts.Check(err)
+				h, err := deliver(ts.MkAbs(args[0]), args[1], time.Now().Add(-age))
+				ts.Check(err)
+				ts.Setenv(args[3], h.Digest().String())
+			},
+			// append FILE TEXT writes behind the program's back.
+			"append": func(ts *testscript.TestScript, _ bool, args []string) {
+				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY|os.O_APPEND, 0)
+				ts.Check(err)
+				_, err = f.WriteString(strings.ReplaceAll(args[1], `\n`, "\n"))
+				ts.Check(err)
+				ts.Check(f.Close())
 			},
 		},
 	})

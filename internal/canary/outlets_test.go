@@ -1,0 +1,165 @@
+package canary_test
+
+import (
+	"bytes"
+	"fmt"
+	"log" //nolint:depguard // what others log with it is captured
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/interlock-go/interlock/internal/cli"
+	"github.com/interlock-go/interlock/internal/otlpsink"
+	"github.com/interlock-go/interlock/otelx/otelxtest"
+)
+
+// outlet is a way out: what must be in it, where it is read when a world has
+// lived, and what comes out there when things are done the usual way.
+type outlet struct {
+	name, marker string
+	read         func(w *world) []byte
+	twin         func(t *testing.T, secret string) []byte
+}
+
+// outlets is the table of the ways out.
+func outlets() []outlet {
+	return []outlet{
+		{"traces as OTLP", "invoke_agent", func(w *world) []byte { return exported(w.sink, "race") }, twinTraces},
+		{"metrics as OTLP", "interlock.decisions", func(w *world) []byte { return exported(w.sink, "etrics") }, twinMetrics},
+		{"handoff file", "interlock.handoff.v1", func(w *world) []byte { return w.file("handoffs") }, twinHandoff},
+		{"ledger", "emergency_stop", func(w *world) []byte { return w.file("ledger") }, twinLedger},
+		{"anchor", "SQLite format 3", func(w *world) []byte { return w.file("anchor") }, twinLedger},
+		{"saved run", "interlock.run.v1", func(w *world) []byte { return w.states }, twinState},
+		{"errors printed", "circuit_open", func(w *world) []byte { return w.each(otelxtest.Printed) }, twinError},
+		{"errors in slog", "circuit_open", func(w *world) []byte { return w.each(otelxtest.Logged) }, twinErrorLog},
+		{"decisions printed", "circuit_open", func(w *world) []byte { return w.decided(otelxtest.Printed) }, twinDecision},
+		{"decisions in slog", "circuit_open", func(w *world) []byte { return w.decided(otelxtest.Logged) }, twinDecisionLog},
+		{"handoffs, keys, states printed", "Gauge", func(w *world) []byte { return w.printed() }, twinDecision},
+		{"command line, standard output", "receipt_digest", func(w *world) []byte { return w.stdout }, twinCommandOut},
+		{"command line, standard error", "reason_code", func(w *world) []byte { return w.stderr }, twinCommandErr},
+		{"process, standard output", captured, nil, twinProcessOut},
+		{"process, standard error and log", captured, nil, twinProcessErr},
+		{"next provider request", `"messages"`, func(w *world) []byte { return w.requests }, twinRequest},
+	}
+}
+
+// exported is what came over the wire on paths that have part in their name:
+// path, header and body, as they came.
+func exported(s *otlpsink.Sink, part string) []byte {
+	var b bytes.Buffer
+	for _, m := range s.Messages() {
+		if strings.Contains(m.Path, part) {
+			fmt.Fprintf(&b, "%s %v\n%s\n", m.Path, m.Header, m.Body)
+		}
+	}
+
+	return b.Bytes()
+}
+
+// file is a file and what a database leaves beside it.
+func (w *world) file(name string) []byte {
+	w.t.Helper()
+	entries, err := os.ReadDir(w.dir)
+	w.must(err)
+	var all []byte
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(w.path(name))) {
+			all = append(all, read(w.t, filepath.Join(w.dir, e.Name()))...)
+		}
+	}
+
+	return all
+}
+
+func (w *world) each(show func(any) []byte) []byte {
+	var b []byte
+	for _, err := range w.errs {
+		b = append(b, show(err)...)
+	}
+
+	return b
+}
+
+func (w *world) decided(show func(any) []byte) []byte {
+	var b []byte
+	for _, d := range w.decisions {
+		b = append(b, show(d)...)
+	}
+
+	return b
+}
+
+func (w *world) printed() []byte {
+	var b []byte
+	for _, v := range w.values {
+		b = append(b, otelxtest.Printed(v)...)
+	}
+
+	return b
+}
+
+// commands lets an operator look at what the world has left.
+func (w *world) commands() {
+	w.t.Helper()
+	at := []string{"--state", w.path("ledger"), "--anchor", w.path("anchor"), "--key-file", w.path("key")}
+	commands := [][]string{{"status"}, {"log", "--json"}, {"verify", "--state", w.path("nowhere")}}
+	if w.plan.operator {
+		commands = append(commands, [][]string{
+			{"status", "--json"}, {"status", "--state", w.path("nowhere")}, {"verify"}, {"log"}, {"stop"}, {"resume"}, {"init"}, {"keygen"}, {"stop", "--reason", "nonsense"},
+			{"verify", "--key-file", w.path("nowhere")}, {"log", "--anchor", w.dir}, {"status", "--state", w.path("key")},
+			{"stop", "--state", w.dir}, {"status", "--key-file", w.path("ledger")}, {"help"},
+		}...)
+	}
+	for _, args := range append(commands, w.plan.args...) {
+		var stdout, stderr bytes.Buffer
+		inside.enter(strings.Join(args, " ") + w.plan.stdin)
+		cli.Run(append(append([]string{}, at...), args...), strings.NewReader(w.plan.stdin), &stdout, &stderr)
+		w.stdout = append(w.stdout, stdout.Bytes()...)
+		w.stderr = append(w.stderr, stderr.Bytes()...)
+	}
+}
+
+// captured is what capture says itself to show that it hears.
+const captured = "[captured]"
+
+// capture returns what is written to standard output, and to standard error and
+// the standard loggers, while f runs.
+func capture(t *testing.T, f func()) (stdout, stderr []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *os.File {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return file
+	}
+	out, errs := open("stdout"), open("stderr")
+	oldOut, oldErr, oldLog := os.Stdout, os.Stderr, log.Writer()
+	os.Stdout, os.Stderr = out, errs
+	log.SetOutput(errs)
+	defer func() {
+		os.Stdout, os.Stderr = oldOut, oldErr
+		log.SetOutput(oldLog)
+		_, _ = out.Close(), errs.Close()
+	}()
+	fmt.Println(captured)
+	log.Print(captured)
+	slog.Error(captured)
+	f()
+
+	return read(t, out.Name()), read(t, errs.Name())
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return data
+}
