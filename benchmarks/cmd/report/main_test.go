@@ -40,7 +40,7 @@ func source4(t *testing.T, broken bool) source {
 			}
 		},
 		targets: func() []row.Target {
-			return []row.Target{{Name: "t", About: "as fast", Row: "micro/adds-too", To: "micro/adds", AtMost: 1000, Allocs: -1}}
+			return []row.Target{{Name: "t", Headline: true, About: "as fast", Row: "micro/adds-too", To: "micro/adds", AtMost: 1000, Allocs: -1}}
 		},
 		series: func() []row.Series { return nil },
 	}

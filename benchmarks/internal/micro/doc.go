@@ -39,16 +39,16 @@ func Rows(l *fixture.Ledgers) []row.Row {
 func Targets() []row.Target {
 	return []row.Target{
 		{
-			Name:  "tool-gated",
+			Name: "tool-gated", Headline: true,
 			About: "the whole guarded call of an effectful tool, strict gate and no-op telemetry, over the check's own system calls",
 			Row:   gated, To: Syscalls, AtMost: 1.75, Allocs: 8,
 		},
 		{
-			Name: "tool-ungated", About: "the whole guarded call of a read-only tool, no-op telemetry, over getppid",
+			Name: "tool-ungated", Headline: true, About: "the whole guarded call of a read-only tool, no-op telemetry, over getppid",
 			Row: ungated, To: Getppid, AtMost: 3, Allocs: -1,
 		},
 		{
-			Name: "check", About: "the strict check over its own system calls",
+			Name: "check", Headline: true, About: "the strict check over its own system calls",
 			Row: "micro/admission/check-10", To: Syscalls, AtMost: 1.25, Allocs: 0,
 		},
 		{

@@ -61,6 +61,7 @@ type Row struct {
 type Target struct {
 	Name    string   `json:"name"`
 	About   string   `json:"about"`
+	Head    bool     `json:"headline,omitempty"`
 	Row     string   `json:"row"`
 	To      string   `json:"to,omitempty"`
 	Over    string   `json:"over,omitempty"`
@@ -171,7 +172,7 @@ func (r *Report) addTarget(g *measure.Group, f *measure.Figure, t row.Target) {
 	}
 	value := measure.Median(samples)
 	out := Target{
-		Name: t.Name, About: t.About, Row: t.Row, To: t.To, Over: t.Over, Value: round(value),
+		Name: t.Name, About: t.About, Head: t.Headline, Row: t.Row, To: t.To, Over: t.Over, Value: round(value),
 		Spread: round(measure.Spread(samples)), AtMost: t.AtMost, AtLeast: t.AtLeast, Met: true,
 	}
 	if t.AtMost > 0 && !(value <= t.AtMost) || t.AtLeast > 0 && !(value >= t.AtLeast) {

@@ -3,7 +3,10 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/interlock-go/interlock/benchmarks/internal/growth"
 )
 
 // The markers of the README's part.
@@ -15,30 +18,43 @@ const (
 // ErrMarkers is a README without the two markers, in their order, once each.
 var ErrMarkers = errors.New("the README needs the two markers of the cost section, once each and in order")
 
-// Section renders the README's part: what is claimed with what was measured,
-// and how costs grow.
+// Section renders the README's part: the headline claims with what was
+// measured, held or not, and how costs grow.
 func Section(r Report) string {
 	var b strings.Builder
 	b.WriteString("| claim | measured | bound |\n| --- | --- | --- |\n")
+	held := 0
 	for i := range r.Targets {
 		t := &r.Targets[i]
-		missed := ""
-		if !t.Met {
-			missed = " (missed)"
+		missed := " (missed)"
+		if t.Met {
+			held++
+			missed = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s%s | %s |\n", cell(t.About), t.measuredValue(r.unit(t.Row)), missed, t.bound())
-	}
-	for _, g := range r.Growth {
-		missed := ""
-		if !g.Met {
-			missed = " (missed)"
+		if t.Head {
+			fmt.Fprintf(&b, "| %s | %s%s | %s |\n", cell(t.About), t.measuredValue(r.unit(t.Row)), missed, t.bound())
 		}
-		fmt.Fprintf(&b, "| cost against the number of %s | %s%s | %s |\n", cell(g.Quantity), g.Fit, missed, g.Want)
 	}
-	fmt.Fprintf(&b, "\nRatios of one run on %s; control rows varied by up to %s. Times, peers, spread and how to\nrun it again: [the report](benchmarks/report.md).\n",
-		r.Date, percent(r.worstNoise()))
+	b.WriteString("\n")
+	r.flat(&b, true, "The cost of a call does not grow with ")
+	r.flat(&b, false, "Against the claim it grows with ")
+	fmt.Fprintf(&b, "%d of %d claims held in the run of %s, whose control rows\nvaried by up to %s; times, peers and how to run it again: [the report](benchmarks/report.md).\n",
+		held, len(r.Targets), r.Date, percent(r.worstNoise()))
 
 	return b.String()
+}
+
+// flat names the quantities that a cost is not to grow with, as far as that held.
+func (r *Report) flat(b *strings.Builder, held bool, lead string) {
+	var with []string
+	for _, g := range r.Growth {
+		if g.Want == growth.Flat.String() && g.Met == held && !slices.Contains(with, g.Quantity) {
+			with = append(with, g.Quantity)
+		}
+	}
+	if len(with) > 0 {
+		b.WriteString(lead + strings.Join(with, ", ") + ".\n")
+	}
 }
 
 // Replace puts section between the markers of readme.

@@ -100,6 +100,8 @@ func (w *Work) Release() {
 type Target struct {
 	// Name of the claim, lower case: "tool-gated".
 	Name string
+	// Headline claims stand in the project's README, held or not.
+	Headline bool
 	// About is the claim in one line.
 	About string
 	// Row is the row that the claim is about, To the one it is compared with.
