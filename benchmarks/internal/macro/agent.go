@@ -3,6 +3,7 @@ package macro
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ type desk struct {
 }
 
 func (d *desk) close() {
-	for i := len(d.closer) - 1; i >= 0; i-- {
-		d.closer[i]()
+	for _, v := range slices.Backward(d.closer) {
+		v()
 	}
 }
 

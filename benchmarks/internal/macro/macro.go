@@ -87,7 +87,8 @@ func Targets() []row.Target {
 		Name: "mrkl-run", Headline: true, About: "a guarded MRKL run over loopback HTTP, p50, against the bare one",
 		Row: "macro/mrkl/guarded/at-once-1/p50", To: "macro/mrkl/bare/at-once-1/p50", AtMost: 1.05, Allocs: -1,
 	}, {
-		Name: "outage-requests", Headline: true, About: "requests that a provider which is down still gets from 1,000 concurrent runs, against asking it each time",
+		Name: "outage-requests", Headline: true, About: "requests that a provider which is down still gets from 1,000 concurrent runs, " +
+			"over asking it each time",
 		Row: "macro/outage/fallback/requests", To: "macro/outage/by-hand/requests", AtMost: 0.2, Allocs: -1,
 	}}
 }

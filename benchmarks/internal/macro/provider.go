@@ -28,7 +28,8 @@ func startProvider(down time.Duration) *provider {
 const (
 	mrklCall   = `"content":"I should look.\nAction: order_status\nAction Input: A-1001"`
 	mrklAnswer = `"content":"I know.\nFinal Answer: it has been shipped"`
-	wireCall   = `"content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"order_status","arguments":"{\"__arg1\":\"A-1001\"}"}}]`
+	wireCall   = `"content":null,"tool_calls":[{"id":"call_1","type":"function","function":` +
+		`{"name":"order_status","arguments":"{\"__arg1\":\"A-1001\"}"}}]`
 	wireAnswer = `"content":"it has been shipped"`
 
 	busy = `{"error":{"message":"overloaded","type":"server_error","code":"overloaded"}}`

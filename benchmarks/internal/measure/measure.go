@@ -172,7 +172,7 @@ func calibrate(ctx context.Context, w *row.Work, opts *Options) (int, error) {
 			return 0, err
 		}
 		took := opts.Now().Sub(begin)
-		if took >= opts.Sample*4/5 { //nolint:mnd // near enough
+		if took >= opts.Sample*4/5 { // near enough
 			return n, nil
 		}
 		grow := maxGrow

@@ -7,7 +7,7 @@ import (
 
 // Median returns the middle of the values, the mean of the two middle ones for
 // an even number, and NaN for none. Values are not changed.
-func Median(values []float64) float64 { return Quantile(values, 0.5) } //nolint:mnd // the middle
+func Median(values []float64) float64 { return Quantile(values, 0.5) } // the middle
 
 // Quantile returns the value below which the share q of the values lies, by
 // linear interpolation; NaN for no values or a q outside of [0, 1].
@@ -26,9 +26,9 @@ func Quantile(values []float64, q float64) float64 {
 // Spread returns the distance between the quartiles as a share of the median;
 // 0 for fewer than two values.
 func Spread(values []float64) float64 {
-	if len(values) < 2 { //nolint:mnd // one value has no spread
+	if len(values) < 2 { // one value has no spread
 		return 0
 	}
 
-	return (Quantile(values, 0.75) - Quantile(values, 0.25)) / math.Abs(Median(values)) //nolint:mnd // the quartiles
+	return (Quantile(values, 0.75) - Quantile(values, 0.25)) / math.Abs(Median(values)) // the quartiles
 }

@@ -42,16 +42,14 @@ func Charts(r *Report) ([]Chart, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c != nil {
-			charts = append(charts, *c)
-		}
+		charts = append(charts, c...)
 	}
 	if len(r.Growth) > 0 {
 		c, err := r.growthChart()
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, *c)
+		charts = append(charts, c...)
 	}
 
 	return charts, nil
@@ -70,8 +68,8 @@ func (r *Report) sets() []string {
 
 // ratioChart draws the ratios of a set as bars, the first row on top, on a
 // logarithmic axis: a ratio of a hundred and one of two have to be seen in one
-// picture. nil if the set has none.
-func (r *Report) ratioChart(set string) (*Chart, error) {
+// picture. There is no chart of a set without ratios.
+func (r *Report) ratioChart(set string) ([]Chart, error) {
 	var values plotter.XYs
 	var names []string
 	for i := range r.Rows {
@@ -95,7 +93,7 @@ func (r *Report) ratioChart(set string) (*Chart, error) {
 	p.Title.Text = set + ": ratio to the row that it is compared with"
 	p.X.Label.Text = "ratio, logarithmic"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ratioTicks{}
-	p.X.Min, p.X.Max = low/1.3, high*math.Pow(high/low, 0.12)*1.3 //nolint:mnd // air, and room for the last figure
+	p.X.Min, p.X.Max = low/1.3, high*math.Pow(high/low, 0.12)*1.3 // air, and room for the last figure
 	p.Y.Min, p.Y.Max = -0.7, float64(len(names))-0.3
 	p.NominalY(names...)
 	p.Add(bars{values: values, from: 1})
@@ -109,7 +107,7 @@ func (r *Report) ratioChart(set string) (*Chart, error) {
 }
 
 // growthChart draws every series as a share of its first point.
-func (r *Report) growthChart() (*Chart, error) {
+func (r *Report) growthChart() ([]Chart, error) {
 	p := newPlot()
 	p.Title.Text = "Cost against a quantity that grows, as a multiple of its first point"
 	p.X.Label.Text, p.Y.Label.Text = "quantity, logarithmic", "multiple, logarithmic"
@@ -138,7 +136,7 @@ func (r *Report) growthChart() (*Chart, error) {
 	if !(p.Y.Min > 0 && p.Y.Min <= p.Y.Max) {
 		return nil, errors.New("chart of growth: no points")
 	}
-	p.Y.Min, p.Y.Max = p.Y.Min/2, p.Y.Max*4 //nolint:mnd // air for the legend
+	p.Y.Min, p.Y.Max = p.Y.Min/2, p.Y.Max*4 // air for the legend
 
 	return render(p, "growth.svg", p.Title.Text, growthHigh)
 }
@@ -158,7 +156,7 @@ func newPlot() *plot.Plot {
 	return p
 }
 
-func render(p *plot.Plot, file, title string, height vg.Length) (*Chart, error) {
+func render(p *plot.Plot, file, title string, height vg.Length) ([]Chart, error) {
 	p.BackgroundColor = color.White
 	canvas := vgsvg.New(chartWidth, height)
 	p.Draw(draw.New(canvas))
@@ -171,7 +169,7 @@ func render(p *plot.Plot, file, title string, height vg.Length) (*Chart, error) 
 	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 
-	return &Chart{File: file, Title: title, SVG: svg}, nil
+	return []Chart{{File: file, Title: title, SVG: svg}}, nil
 }
 
 // bars are horizontal bars from one value to another on any scale.
@@ -198,7 +196,7 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 			{X: left, Y: y(v.Y - half)}, {X: right, Y: y(v.Y - half)}, {X: right, Y: y(v.Y + half)}, {X: left, Y: y(v.Y + half)},
 		})
 		label.XAlign, label.YAlign = draw.XLeft, draw.YCenter
-		at := vg.Point{X: right + vg.Points(3), Y: y(v.Y)} //nolint:mnd // a gap
+		at := vg.Point{X: right + vg.Points(3), Y: y(v.Y)} // a gap
 		c.FillText(label, at, number(v.X))
 	}
 }
@@ -213,7 +211,7 @@ func (ratioTicks) Ticks(low, high float64) []plot.Tick {
 		for _, m := range []float64{1, 2, 5} {
 			if v := m * power; v >= low && v <= high {
 				label := ""
-				if m == 1 || high/low < 200 { //nolint:mnd // all fit
+				if m == 1 || high/low < 200 { // all fit
 					label = fmt.Sprintf("%.6g", v)
 				}
 				ticks = append(ticks, plot.Tick{Value: v, Label: label})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/interlock-go/interlock/benchmarks/internal/growth"
 	"github.com/interlock-go/interlock/benchmarks/internal/measure"
@@ -145,10 +146,10 @@ func rowOf(g *measure.Group, f *measure.Figure) Row {
 		Control: f.Row.Control,
 	}
 	if f.Allocs >= 0 {
-		out.Allocs, out.Bytes = ptr(round(f.Allocs)), ptr(round(f.Bytes))
+		out.Allocs, out.Bytes = new(round(f.Allocs)), new(round(f.Bytes))
 	}
 	if ratios, ok := g.Ratio(f.Row.Name, "", f.Row.RatioTo); ok {
-		out.Ratio, out.RatioSpread = ptr(round(measure.Median(ratios))), ptr(round(measure.Spread(ratios)))
+		out.Ratio, out.RatioSpread = new(round(measure.Median(ratios))), new(round(measure.Spread(ratios)))
 	}
 
 	return out
@@ -179,7 +180,7 @@ func (r *Report) addTarget(g *measure.Group, f *measure.Figure, t row.Target) {
 		out.Met = false
 	}
 	if t.Allocs >= 0 && f.Allocs >= 0 {
-		out.Allocs, out.MaxOps = ptr(round(f.Allocs)), ptr(t.Allocs)
+		out.Allocs, out.MaxOps = new(round(f.Allocs)), new(t.Allocs)
 		// What the runtime allocates beside a sample is spread over its operations.
 		if math.Round(f.Allocs) > t.Allocs {
 			out.Met = false
@@ -215,13 +216,7 @@ func (r *Report) addGrowth(in Input, s row.Series) {
 }
 
 func owns(p measure.Plan, name string) bool {
-	for _, own := range p.Own {
-		if own == name {
-			return true
-		}
-	}
-
-	return false
+	return slices.Contains(p.Own, name)
 }
 
 // digits is how many a figure is written down with: more would be noise.
@@ -231,12 +226,13 @@ func round(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
-	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(math.Abs(v)))) //nolint:mnd // decimal digits
+	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(math.Abs(v)))) // decimal digits
 
 	return math.Round(v*unit) / unit
 }
 
-func ptr(v float64) *float64 { return &v }
+//go:fix inline
+func ptr(v float64) *float64 { return new(v) }
 
 // Write renders the report as JSON.
 func (r *Report) Write(w io.Writer) error {

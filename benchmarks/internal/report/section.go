@@ -38,7 +38,8 @@ func Section(r Report) string {
 	b.WriteString("\n")
 	r.flat(&b, true, "The cost of a call does not grow with ")
 	r.flat(&b, false, "Against the claim it grows with ")
-	fmt.Fprintf(&b, "%d of %d claims held in the run of %s, whose control rows\nvaried by up to %s; times, peers and how to run it again: [the report](benchmarks/report.md).\n",
+	fmt.Fprintf(&b, "%d of %d claims held in the run of %s, whose control rows varied by up to %s.\n"+
+		"Times, peers and how to run it again: [the report](benchmarks/report.md).\n",
 		held, len(r.Targets), r.Date, percent(r.worstNoise()))
 
 	return b.String()

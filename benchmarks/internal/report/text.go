@@ -9,10 +9,10 @@ import (
 // amount renders a time in the unit that reads best, or a size.
 func amount(v float64, unit string) string {
 	if unit == "B" {
-		return scaled(v, []string{"B", "KiB", "MiB", "GiB"}, 1024) //nolint:mnd // binary
+		return scaled(v, []string{"B", "KiB", "MiB", "GiB"}, 1024) // binary
 	}
 
-	return scaled(v, []string{"ns", "µs", "ms", "s"}, 1000) //nolint:mnd // decimal
+	return scaled(v, []string{"ns", "µs", "ms", "s"}, 1000) // decimal
 }
 
 func scaled(v float64, units []string, step float64) string {
@@ -28,9 +28,9 @@ func scaled(v float64, units []string, step float64) string {
 // number renders three digits: as many as the figures deserve.
 func number(v float64) string {
 	switch {
-	case v >= 100: //nolint:mnd // three digits
+	case v >= 100: // three digits
 		return group(strconv.FormatFloat(v, 'f', 0, 64))
-	case v >= 10: //nolint:mnd // three digits
+	case v >= 10: // three digits
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	default:
 		return strconv.FormatFloat(v, 'f', 2, 64)
@@ -39,7 +39,7 @@ func number(v float64) string {
 
 // group puts commas between thousands.
 func group(s string) string {
-	for i := len(s) - 3; i > 0; i -= 3 { //nolint:mnd // thousands
+	for i := len(s) - 3; i > 0; i -= 3 { // thousands
 		s = s[:i] + "," + s[i:]
 	}
 
@@ -54,13 +54,13 @@ func ratio(v *float64) string {
 	return number(*v) + " ×"
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) } //nolint:mnd // percent
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) } // percent
 
 func allocs(v *float64) string {
 	if v == nil {
 		return ""
 	}
-	if *v < 0.05 { //nolint:mnd // what the runtime allocates beside a sample
+	if *v < 0.05 { // what the runtime allocates beside a sample
 		return "0"
 	}
 

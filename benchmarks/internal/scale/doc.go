@@ -44,8 +44,9 @@ const bytesPerRun = 1 << 30 / 100_000.0
 // Targets returns the claims about single rows.
 func Targets() []row.Target {
 	return []row.Target{{
-		Name: "live-runs-memory", Headline: true, About: "bytes of one of 100,000 live runs that have made 20 tool calls each: below 1 GiB in all",
-		Row: "scale/" + memory + "/100000", AtMost: bytesPerRun, Allocs: -1,
+		Name: "live-runs-memory", Headline: true,
+		About: "bytes of one of 100,000 live runs that have made 20 tool calls each: below 1 GiB in all",
+		Row:   "scale/" + memory + "/100000", AtMost: bytesPerRun, Allocs: -1,
 	}}
 }
 
