@@ -232,7 +232,6 @@ func round(v float64) float64 {
 }
 
 //go:fix inline
-func ptr(v float64) *float64 { return new(v) }
 
 // Write renders the report as JSON.
 func (r *Report) Write(w io.Writer) error {
