@@ -1,8 +1,8 @@
 // The command report measures what gating costs and writes it down.
 //
 //	go run ./cmd/report                     all sets: report.md, report.json and charts, in this folder
-//	go run ./cmd/report -quick              a look, in less than a minute; written only with -out
-//	go run ./cmd/report -quick -json        one JSON object per row
+//	go run ./cmd/report -quick -out DIR     a look, in less than a minute, written to another folder
+//	go run ./cmd/report -quick -json        one JSON object per row; nothing is written without -out
 //	go run ./cmd/report -set micro,peers    some sets
 //	go run ./cmd/report -row NAME,…         some rows, with what they are compared with
 //	go run ./cmd/report -list               the names of all sets and rows

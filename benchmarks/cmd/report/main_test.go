@@ -129,9 +129,14 @@ func TestQuickJSON(t *testing.T) {
 // A row brings what it is compared with, but does not report it.
 func TestOneRow(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := try(t, source4(t, false), "-quick", "-row", "micro/adds-too")
-	if code != 0 || !strings.Contains(stdout, "| micro/adds-too |") || strings.Contains(stdout, "| adds |") {
-		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	dir := t.TempDir()
+	code, stdout, stderr := try(t, source4(t, false), "-quick", "-row", "micro/adds-too", "-out", dir)
+	text, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	if code != 0 || err != nil || !strings.Contains(stdout, "1 rows, 1 of 1 claims held") {
+		t.Errorf("exit %d: %v, %s%s", code, err, stdout, stderr)
+	}
+	if !strings.Contains(string(text), "| micro/adds-too |") || strings.Contains(string(text), "| adds |") {
+		t.Errorf("got %s", text)
 	}
 }
 

@@ -98,16 +98,16 @@ func measureAll(ctx context.Context, o options, all []row.Row, stdout, stderr io
 			return err
 		}
 	}
-	if o.quick && !o.outGiven {
-		if o.asJSON {
-			return nil
-		}
-		_, err := io.WriteString(stdout, r.Markdown(nil))
-
+	if o.asJSON && !o.outGiven {
+		return nil
+	}
+	if err := write(r, o.out); err != nil || o.asJSON {
 		return err
 	}
+	_, err := fmt.Fprintf(stdout, "%s, %s and %s are written: %d rows, %d of %d claims held\n",
+		markdownFile, jsonFile, chartsFolder, len(r.Rows), r.Held(), len(r.Targets))
 
-	return write(r, o.out)
+	return err
 }
 
 // command is how to run it again.

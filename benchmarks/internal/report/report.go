@@ -139,6 +139,18 @@ func Build(in Input) Report {
 	return r
 }
 
+// Held returns how many of the targets held.
+func (r *Report) Held() int {
+	held := 0
+	for i := range r.Targets {
+		if r.Targets[i].Met {
+			held++
+		}
+	}
+
+	return held
+}
+
 func rowOf(g *measure.Group, f *measure.Figure) Row {
 	out := Row{
 		Name: f.Row.Name, Set: string(f.Row.Set), About: f.Row.About, Unit: string(unitOf(f.Row)),
