@@ -205,6 +205,8 @@ func TestMetricsOfDecisions(t *testing.T) {
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictEscalate, Class: middleware.FailureTool, Circuit: middleware.CircuitOpen},
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictEscalate, Class: middleware.FailureTool, Reason: middleware.ReasonSinkFailed},
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictDeny, Class: middleware.FailureTool},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictAbstain, Class: middleware.FailureUncertainty},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictEscalate, Class: middleware.FailureUncertainty, Circuit: middleware.CircuitOpen},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Fill: 0.25, Drift: 0},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictModify, Fill: 0.5, Drift: 0.125},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictModify, Fill: math.NaN()},
@@ -237,6 +239,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 		t.Errorf("%d series of trips", n)
 	}
 	wantValue(t, m, "interlock.escalation.handoffs", key("interlock.escalation.class", "tool_failure"), 1)
+	wantValue(t, m, "interlock.escalation.handoffs", key("interlock.escalation.class", "uncertainty"), 1)
 	wantValue(t, m, "interlock.context.fill", key(), 0.75)
 	wantValue(t, m, "interlock.context.drift", key(), 0.125)
 }
