@@ -243,9 +243,14 @@ func (t *Telemetry) count(ctx context.Context, d *middleware.Decision) {
 }
 
 // isDeciding reports that the duration is that of deciding, not that of an
-// attempt or of a call that stalled.
+// attempt, of a call that stalled, of a wait, or a new recovery time.
 func isDeciding(d *middleware.Decision) bool {
-	return d.Outcome == 0 && d.Reason != middleware.ReasonStalled && d.Reason != middleware.ReasonAbandoned
+	switch d.Reason {
+	case middleware.ReasonStalled, middleware.ReasonAbandoned, middleware.ReasonProfileChanged:
+		return false
+	default:
+		return d.Outcome == 0 && d.Action != middleware.ActionWait
+	}
 }
 
 func (t *Telemetry) countCircuit(ctx context.Context, d *middleware.Decision, reason uint8) {

@@ -200,6 +200,8 @@ func TestMetricsOfDecisions(t *testing.T) {
 		{Component: middleware.ComponentFallback, Verdict: middleware.VerdictDeny, Outcome: middleware.OutcomeSkipped, Label: ident.MustLabel("unknown")},
 		{Seq: 1, Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonStalled, Duration: time.Minute},
 		{Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictAbstain, Reason: middleware.ReasonLoop},
+		{Component: middleware.ComponentFallback, Verdict: middleware.VerdictModify, Action: middleware.ActionWait, Reason: middleware.ReasonOverloaded, Duration: time.Second},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictAbstain, Reason: middleware.ReasonProfileChanged, Duration: time.Minute},
 		{Seq: 2, Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonDetectorFailed},
 		{Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonStalled}, // of a halted run
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictEscalate, Class: middleware.FailureTool, Circuit: middleware.CircuitOpen},
@@ -228,7 +230,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 		"interlock.decision.action", "proceed", "interlock.decision.reason", "admission_enabled"), 2)
 	wantValue(t, m, "interlock.decision.duration", key("interlock.decision.component", "admission", "interlock.decision.action", "proceed"), 40e-6)
 	if n := len(points(t, m["interlock.decision.duration"])); n != 1 {
-		t.Errorf("%d series of decision durations: an attempt or a stall is no time of deciding", n)
+		t.Errorf("%d series of decision durations: an attempt, a stall, a wait or a recovery time is no time of deciding", n)
 	}
 	wantValue(t, m, "interlock.fallback.attempts", key("gen_ai.request.model", "gpt-4o", "interlock.attempt.outcome", "error"), 1)
 	wantValue(t, m, "interlock.fallback.attempts", key("gen_ai.request.model", "claude-sonnet-4", "interlock.attempt.outcome", "success"), 1)
