@@ -99,7 +99,7 @@ func TestFinalAnswer(t *testing.T) {
 // with it into another process, which is another guard.
 func TestStoppedRunStaysStopped(t *testing.T) {
 	t.Parallel()
-	make := func() (*interlock.Guard, func(context.Context) error) {
+	restarted := func() (*interlock.Guard, func(context.Context) error) {
 		g := newGuard(t, func(c *interlock.Config) {
 			c.Budget = limits(func(l *escalation.Limits) { l.ToolCalls = 2 })
 		})
@@ -107,7 +107,7 @@ func TestStoppedRunStaysStopped(t *testing.T) {
 
 		return g, func(ctx context.Context) error { _, err := look.Call(ctx, "x"); return err }
 	}
-	first, look := make()
+	first, look := restarted()
 	ctx, run, err := first.StartRun(t.Context(), desk)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestStoppedRunStaysStopped(t *testing.T) {
 		}
 		run.End(nil)
 		var next *interlock.Guard
-		next, look = make()
+		next, look = restarted()
 		if ctx, run, err = next.RestoreRun(t.Context(), saved); err != nil {
 			t.Fatal(err)
 		}

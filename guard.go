@@ -256,7 +256,8 @@ func (g *Guard) Actions() *escalation.ActionBreaker { return g.actions }
 func (g *Guard) Budget() *escalation.Budget { return g.budget }
 
 // Gauges returns the current readings of the gate, the action breaker, the
-// handoff sink and the guard's models, for alerts.
+// handoff sink and the guard's models, for alerts. A sink of Actions of its own is
+// not among them: watch it beside the guard.
 func (g *Guard) Gauges() []middleware.Gauge {
 	g.mu.Lock()
 	sources := slices.Clone(g.gauges)

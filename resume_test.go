@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -79,25 +80,27 @@ func TestResumedRunHasALink(t *testing.T) {
 // A tracer that is not otelx has no slot, and a saved run goes between both.
 func TestSavedRunWithAnotherTracer(t *testing.T) {
 	t.Parallel()
-	with, _ := process(t, true)
-	without := newGuard(t, func(c *interlock.Config) { c.Tracer = tracerOf{} })
-	_, run, err := with.StartRun(t.Context(), desk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := run.Save()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.End(nil)
-	if _, run, err = without.RestoreRun(t.Context(), data); err != nil {
-		t.Fatal(err)
-	}
-	again, err := run.Save()
-	if err != nil || !bytes.Equal(again, data) {
-		t.Errorf("%s became %s, %v", data, again, err)
-	}
-	run.End(nil)
+	synctest.Test(t, func(t *testing.T) { // the wall time that a run has used is saved too: here it stands still
+		with, _ := process(t, true)
+		without := newGuard(t, func(c *interlock.Config) { c.Tracer = tracerOf{} })
+		_, run, err := with.StartRun(t.Context(), desk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := run.Save()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.End(nil)
+		if _, run, err = without.RestoreRun(t.Context(), data); err != nil {
+			t.Fatal(err)
+		}
+		again, err := run.Save()
+		if err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%s became %s, %v", data, again, err)
+		}
+		run.End(nil)
+	})
 }
 
 // tracerOf opens nothing: StartOp contains its nil method.

@@ -4,18 +4,40 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 )
 
 // circuitClocks remember since when breakers are in their state.
 type circuitClocks struct {
 	mu    sync.Mutex
-	since map[circuitKey]circuitClock // bounded by components × registered labels
+	since map[circuitKey]circuitClock // bounded by components × registered labels × registered workflows
 }
 
 type circuitKey struct {
 	component middleware.Component
 	label     uint8
+	workflow  ident.WorkflowID // of an action breaker; one agent may serve several
+}
+
+// circuitKey returns the breaker that d is about. It is not ok for what has no
+// clock: a breaker without any registered name, and one that ends with its run.
+func (r *registry) circuitKey(d *middleware.Decision) (k circuitKey, ok bool) {
+	e, labelled := r.names.find(d.Label)
+	k = circuitKey{component: d.Component, label: e.index}
+	switch d.Component {
+	case middleware.ComponentFallback:
+		return k, labelled
+	case middleware.ComponentBreaker:
+		_, known := r.workflows[d.Workflow]
+		if known {
+			k.workflow = d.Workflow
+		}
+
+		return k, labelled || (known && d.Label.IsZero())
+	default:
+		return k, false
+	}
 }
 
 type circuitClock struct {

@@ -35,13 +35,14 @@
 //
 // An operation that failed has error.type and status Error, with an empty
 // description; interlock.fallback has error.type alone. A decision that worked
-// is Unset, also when it is a refusal; one whose component broke down (panic,
-// detector_failed, summary_failed, sink_failed, store_failed) is Error. Never Ok, never an event.
+// is Unset, also when it is a refusal, or the count of an action that panicked;
+// one whose component broke down (panic, detector_failed, summary_failed,
+// sink_failed, store_failed) is Error. Never Ok, never an event.
 //
 // The decision of an attempt is attributes of its chat span and gets no span of
 // its own, but for a skipped attempt, which has no chat span. Readings of the
-// context limiter are metrics only. Decisions with verdict allow get a span
-// unless [Config].DisableAllowSpans is set; they are counted either way.
+// context limiter that find nothing are metrics only. Decisions with verdict
+// allow get a span unless [Config].DisableAllowSpans is set; they are counted either way.
 //
 // A run that another process saved ([Telemetry.Slot]) has a span of its own, with
 // a link to the one that it continues, whose one attribute says so

@@ -7,6 +7,7 @@ import (
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/otelx"
@@ -76,6 +77,26 @@ func TestGauges(t *testing.T) {
 	wantValue(t, m, "interlock.circuit.state", circuit("primary", "closed"), 0)
 	wantValue(t, m, "interlock.circuit.state", circuit("primary", "open"), 1)
 	if r := f.rejected(t); r["gauge"] < 4 || r["label"] < 1 {
+		t.Errorf("rejected %v", r)
+	}
+}
+
+// A breaker without a label, of workflows without an agent's label or of those
+// that are not registered, has its state under _OTHER and breaks no rule.
+func TestGaugeWithoutLabel(t *testing.T) {
+	t.Parallel()
+	actions, err := escalation.NewActionBreaker(escalation.ActionConfig{Workflows: map[ident.WorkflowID]ident.Label{refunds: desk}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, func(c *otelx.Config) { c.Gauges = []middleware.GaugeSource{actions} })
+	m := f.metrics(t)
+	for _, label := range []string{"refund-desk", "_OTHER"} {
+		wantValue(t, m, "interlock.circuit.state", map[string]string{
+			"interlock.circuit.label": label, "interlock.circuit.state": "closed",
+		}, 1)
+	}
+	if r := f.rejected(t); len(r) != 0 {
 		t.Errorf("rejected %v", r)
 	}
 }

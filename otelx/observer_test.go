@@ -114,6 +114,9 @@ func TestWhichDecisionsGetASpan(t *testing.T) {
 		{"context shortens", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictModify}, "interlock.breaker", "interlock.breaker"},
 		{"context reads", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Fill: 0.3}, "", ""},
 		{"context abstains", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictAbstain, Fill: 0.3}, "", ""},
+		{"context finds the window full and cuts nothing", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Reason: middleware.ReasonContextFull, Fill: 0.9}, "interlock.breaker", ""},
+		{"context cannot measure drift", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Reason: middleware.ReasonDetectorFailed}, "interlock.breaker", "interlock.breaker"},
+		{"context reads and finds nothing", d{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Reason: middleware.ReasonOK, Fill: 0.3}, "", ""},
 		{"budget", d{Component: middleware.ComponentBudget, Verdict: middleware.VerdictDeny}, "interlock.budget", "interlock.budget"},
 		{"fallback benches", d{Component: middleware.ComponentFallback, Verdict: middleware.VerdictModify, Reason: middleware.ReasonBenched}, "interlock.fallback", "interlock.fallback"},
 		{"fallback probes", d{Component: middleware.ComponentFallback, Verdict: middleware.VerdictAllow, Reason: middleware.ReasonProbe}, "interlock.fallback", ""},
@@ -153,7 +156,7 @@ func TestBrokenComponentIsAnError(t *testing.T) {
 	t.Parallel()
 	for reason, errorType := range map[middleware.Reason]string{
 		middleware.ReasonDetectorFailed: "_OTHER", middleware.ReasonPanic: "panic",
-		middleware.ReasonSinkFailed: "_OTHER", middleware.ReasonStoreFailed: "admission_denied",
+		middleware.ReasonSinkFailed: "_OTHER", middleware.ReasonStoreFailed: "admission_denied", middleware.ReasonSummaryFailed: "_OTHER",
 	} {
 		f := open(t)
 		f.Observe(context.Background(), middleware.Decision{
@@ -163,6 +166,23 @@ func TestBrokenComponentIsAnError(t *testing.T) {
 		got := attrs(s.Attributes())
 		if s.Status().Code != codes.Error || s.Status().Description != "" || got["error.type"] != errorType || got["interlock.fail_mode"] != "closed" {
 			t.Errorf("%v: status %+v, attributes %v", reason, s.Status(), got)
+		}
+	}
+}
+
+// The action breaker counts an action that panicked as the failure that it is:
+// nothing of the breaker broke down.
+func TestCountedPanicIsNoError(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []middleware.Verdict{middleware.VerdictAbstain, middleware.VerdictEscalate} {
+		f := open(t)
+		f.Observe(context.Background(), middleware.Decision{
+			Component: middleware.ComponentBreaker, Verdict: verdict, Reason: middleware.ReasonPanic, Class: middleware.FailureTool,
+		})
+		s := f.span(t, "interlock.breaker")
+		got := attrs(s.Attributes())
+		if s.Status().Code != codes.Unset || got["error.type"] != "" || got["interlock.fail_mode"] != "" {
+			t.Errorf("%v: status %+v, attributes %v", verdict, s.Status(), got)
 		}
 	}
 }
@@ -180,11 +200,15 @@ func TestMetricsOfDecisions(t *testing.T) {
 		{Component: middleware.ComponentFallback, Verdict: middleware.VerdictDeny, Outcome: middleware.OutcomeSkipped, Label: ident.MustLabel("unknown")},
 		{Seq: 1, Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonStalled, Duration: time.Minute},
 		{Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictAbstain, Reason: middleware.ReasonLoop},
+		{Component: middleware.ComponentFallback, Verdict: middleware.VerdictModify, Action: middleware.ActionWait, Reason: middleware.ReasonOverloaded, Duration: time.Second},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictAbstain, Reason: middleware.ReasonProfileChanged, Duration: time.Minute},
 		{Seq: 2, Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonDetectorFailed},
 		{Component: middleware.ComponentWatchdog, Verdict: middleware.VerdictDeny, Reason: middleware.ReasonStalled}, // of a halted run
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictEscalate, Class: middleware.FailureTool, Circuit: middleware.CircuitOpen},
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictEscalate, Class: middleware.FailureTool, Reason: middleware.ReasonSinkFailed},
 		{Component: middleware.ComponentEscalation, Verdict: middleware.VerdictDeny, Class: middleware.FailureTool},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictAbstain, Class: middleware.FailureUncertainty},
+		{Component: middleware.ComponentBreaker, Verdict: middleware.VerdictEscalate, Class: middleware.FailureUncertainty, Circuit: middleware.CircuitOpen},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictAllow, Fill: 0.25, Drift: 0},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictModify, Fill: 0.5, Drift: 0.125},
 		{Component: middleware.ComponentContext, Verdict: middleware.VerdictModify, Fill: math.NaN()},
@@ -206,7 +230,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 		"interlock.decision.action", "proceed", "interlock.decision.reason", "admission_enabled"), 2)
 	wantValue(t, m, "interlock.decision.duration", key("interlock.decision.component", "admission", "interlock.decision.action", "proceed"), 40e-6)
 	if n := len(points(t, m["interlock.decision.duration"])); n != 1 {
-		t.Errorf("%d series of decision durations: an attempt or a stall is no time of deciding", n)
+		t.Errorf("%d series of decision durations: an attempt, a stall, a wait or a recovery time is no time of deciding", n)
 	}
 	wantValue(t, m, "interlock.fallback.attempts", key("gen_ai.request.model", "gpt-4o", "interlock.attempt.outcome", "error"), 1)
 	wantValue(t, m, "interlock.fallback.attempts", key("gen_ai.request.model", "claude-sonnet-4", "interlock.attempt.outcome", "success"), 1)
@@ -217,6 +241,7 @@ func TestMetricsOfDecisions(t *testing.T) {
 		t.Errorf("%d series of trips", n)
 	}
 	wantValue(t, m, "interlock.escalation.handoffs", key("interlock.escalation.class", "tool_failure"), 1)
+	wantValue(t, m, "interlock.escalation.handoffs", key("interlock.escalation.class", "uncertainty"), 1)
 	wantValue(t, m, "interlock.context.fill", key(), 0.75)
 	wantValue(t, m, "interlock.context.drift", key(), 0.125)
 }
@@ -249,6 +274,41 @@ func TestCircuits(t *testing.T) {
 	for state, seconds := range map[string]float64{"open": 30, "half_open": 2, "closed": 10} {
 		wantValue(t, m, "interlock.circuit.time_in_state",
 			map[string]string{"interlock.circuit.label": "primary", "interlock.circuit.state": state}, seconds)
+	}
+}
+
+// The breakers of two workflows are two clocks, also where one agent serves
+// both; one without a label is _OTHER. Workflows that are not registered have
+// one clock per label.
+func TestCircuitsOfWorkflows(t *testing.T) {
+	t.Parallel()
+	tickets := ident.MustWorkflowID("workflow:org.example/tickets@1.0.0")
+	f := open(t, func(c *otelx.Config) { c.Workflows = append(c.Workflows, tickets) })
+	step := func(seq uint64, w ident.WorkflowID, label ident.Label, state middleware.CircuitState, after time.Duration) {
+		f.clock.advance(after)
+		f.Observe(context.Background(), middleware.Decision{
+			Seq: seq, Component: middleware.ComponentBreaker, Verdict: middleware.VerdictAbstain, Workflow: w, Label: label, Circuit: state,
+		})
+	}
+	step(1, refunds, desk, middleware.CircuitOpen, 0)
+	step(2, tickets, desk, middleware.CircuitOpen, 10*time.Second)
+	step(3, refunds, desk, middleware.CircuitHalfOpen, 20*time.Second) // open for 30 s
+	step(4, tickets, desk, middleware.CircuitHalfOpen, 2*time.Second)  // open for 22 s
+	step(5, refunds, ident.Label{}, middleware.CircuitClosed, 5*time.Second)
+	step(6, ident.MustWorkflowID("workflow:org.secret/jane"), desk, middleware.CircuitOpen, time.Second)
+	step(7, ident.MustWorkflowID("workflow:org.secret/jane"), desk, middleware.CircuitClosed, time.Second) // open for 1 s
+	step(8, refunds, ident.Label{}, middleware.CircuitOpen, 2*time.Second)                                 // closed for 4 s
+	series := func(label, state string) map[string]string {
+		return map[string]string{"interlock.circuit.label": label, "interlock.circuit.state": state}
+	}
+	m := f.metrics(t)
+	wantValue(t, m, "interlock.circuit.time_in_state", series("refund-desk", "open"), 53)
+	wantValue(t, m, "interlock.circuit.time_in_state", series("_OTHER", "closed"), 4)
+	if n := len(points(t, m["interlock.circuit.time_in_state"])); n != 2 {
+		t.Errorf("%d series", n)
+	}
+	if r := f.rejected(t); r["label"] != 0 {
+		t.Errorf("rejected %v", r)
 	}
 }
 

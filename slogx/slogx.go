@@ -178,7 +178,7 @@ func (o *Observer) append(a []slog.Attr, d *middleware.Decision) []slog.Attr {
 	a = appendEnum(o, a, keyOutcome, d.Outcome)
 	a = appendEnum(o, a, keyCircuitState, d.Circuit)
 	a = appendEnum(o, a, keyClass, d.Class)
-	if d.FailMode != middleware.FailClosed || brokeDown(d.Reason) {
+	if d.FailMode != middleware.FailClosed || brokeDown(d) {
 		a = append(a, enumAttr(o, keyFailMode, d.FailMode))
 	}
 	a = appendCount(a, keySeq, d.Seq)
@@ -255,10 +255,13 @@ func appendShare(a []slog.Attr, key string, v, most float64) []slog.Attr {
 	return append(a, slog.Float64(key, v))
 }
 
-// brokeDown reports that the component itself failed: then its mode mattered.
-func brokeDown(r middleware.Reason) bool {
-	switch r {
-	case middleware.ReasonPanic, middleware.ReasonDetectorFailed, middleware.ReasonSinkFailed, middleware.ReasonStoreFailed:
+// brokeDown reports that the component itself failed: then its mode mattered. A
+// panic that the action breaker counts is that of the action.
+func brokeDown(d *middleware.Decision) bool {
+	switch d.Reason {
+	case middleware.ReasonPanic:
+		return d.Component != middleware.ComponentBreaker
+	case middleware.ReasonDetectorFailed, middleware.ReasonSummaryFailed, middleware.ReasonSinkFailed, middleware.ReasonStoreFailed:
 		return true
 	default:
 		return false

@@ -34,6 +34,13 @@ func parked(ctx context.Context, s *stack) (string, error) {
 	if err != nil {
 		return "", err //nolint:wrapcheck // content-free
 	}
+	queue, err := escalation.NewQueue(escalation.QueueConfig{Path: file})
+	if err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
+	if err = s.spans.Watch(queue); err != nil {
+		return "", err //nolint:wrapcheck // content-free
+	}
 	err = s.newGuard(func(cfg *interlock.Config) {
 		cfg.Handoffs = sink
 		cfg.Now = func() time.Time { return begin.Add(time.Duration(passed.Load())) }
@@ -53,7 +60,7 @@ func parked(ctx context.Context, s *stack) (string, error) {
 	outcomes := []string{ask(ctx, s, agent)}
 	s.desk.refundTimesOut.Store(false)
 	outcomes = append(outcomes, ask(ctx, s, agent))
-	if err := s.review(ctx, file); err != nil {
+	if err := s.review(ctx, queue, file); err != nil {
 		return "", err
 	}
 	passed.Store(int64(recovery))
@@ -68,13 +75,9 @@ func parked(ctx context.Context, s *stack) (string, error) {
 
 // review is the human: another process lists what waits, and puts a decision on
 // record. Nothing opens by it.
-func (s *stack) review(ctx context.Context, file string) error {
-	queue, err := escalation.NewQueue(escalation.QueueConfig{Path: file})
-	if err != nil {
-		return err //nolint:wrapcheck // content-free
-	}
+func (s *stack) review(ctx context.Context, queue *escalation.Queue, file string) error {
 	var waiting []escalation.QueueEntry
-	_, err = queue.List(ctx, func(e escalation.QueueEntry) error {
+	_, err := queue.List(ctx, func(e escalation.QueueEntry) error {
 		waiting = append(waiting, e)
 
 		return nil

@@ -147,6 +147,16 @@ func TestFallbackActs(t *testing.T) { //nolint:paralleltest // as TestActs
 					t.Errorf("content left the process: %q", content)
 				}
 			}
+			// The states are those of the guard that the act made, and every name is registered.
+			if !bytes.Contains(spans, []byte(`"Key":"interlock.circuit.label","Value":{"Type":"STRING","Value":"primary"}`)) {
+				t.Error("no state of the primary's breaker")
+			}
+			if bytes.Contains(spans, []byte("interlock.telemetry.rejected")) {
+				t.Error("a name was not registered")
+			}
+			if waits := bytes.Contains(spans, []byte("interlock.escalation.queue")); waits != (name == "parked") {
+				t.Errorf("handoffs that wait are told: %v", waits)
+			}
 		})
 	}
 }

@@ -55,6 +55,8 @@ type stack struct {
 	closers  []func() error // run backwards
 }
 
+var _ middleware.GaugeSource = (*stack)(nil)
+
 // newStack builds what the act runs on in dir.
 func newStack(ctx context.Context, dir string, a act, out *collector) (s *stack, err error) {
 	s = &stack{dir: dir, timeline: newTimeline()}
@@ -83,12 +85,15 @@ func newStack(ctx context.Context, dir string, a act, out *collector) (s *stack,
 			return s, err
 		}
 	}
-	if err = s.spans.Watch(s.guard); err != nil {
+	if err = s.spans.Watch(s); err != nil {
 		return s, err
 	}
 
 	return s, nil
 }
+
+// Gauges returns the states of the guard that the act has now.
+func (s *stack) Gauges() []middleware.Gauge { return s.guard.Gauges() }
 
 // newGuard makes the act's guard, or another one in its place.
 func (s *stack) newGuard(adjust func(*interlock.Config)) (err error) {

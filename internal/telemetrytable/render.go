@@ -34,6 +34,7 @@ const rules = `
 - The decision about an attempt stands on its ` + "`chat`" + ` span. A skipped attempt has no such span, and a decision span
   instead.
 - Decisions with the verdict allow have a span unless ` + "`Config.DisableAllowSpans`" + ` is set. They are counted either way.
+  What the context limiter measures without finding anything is a metric and never a span.
 - A run that is continued from another process is a link, with one attribute, and never a parent.
 
 `

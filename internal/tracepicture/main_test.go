@@ -44,6 +44,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A decision names what it is about, unless its span does, and the new state of
+// a breaker.
+func TestPictureOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	picture := string(read(t, "../../docs/trace.svg"))
+	for _, must := range []string{
+		"deny overloaded · primary · circuit open<", "wait overloaded · primary<", "substitute overloaded · secondary<",
+		"abstain benched · primary<", "allow admission_enabled · issue_refund<",
+	} {
+		if !strings.Contains(picture, must) {
+			t.Errorf("the picture lacks %q", must)
+		}
+	}
+	if repeated := "chat secondary · 4.6 ms · allow · secondary"; strings.Contains(picture, repeated) {
+		t.Errorf("the picture has %q", repeated)
+	}
+}
+
 // What the odd picture has to hold, apart from how it looks.
 func TestOddTree(t *testing.T) {
 	t.Parallel()

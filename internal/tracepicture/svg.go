@@ -212,7 +212,8 @@ func verdictOf(r *row) string {
 	return v
 }
 
-// describe is the duration, what was decided and why, or how it failed.
+// describe is the duration, what was decided, why and about what, or how it
+// failed.
 func describe(r *row) (text string, bad bool) {
 	parts := []string{short(r.end.Sub(r.start))}
 	if r.open {
@@ -233,8 +234,17 @@ func describe(r *row) (text string, bad bool) {
 	case word != "":
 		parts = append(parts, cut(word, maxWords))
 	}
+	if r.failed {
+		return strings.Join(parts, " · "), true
+	}
+	if about := r.attributes["interlock.decision.label"]; about != "" && !strings.HasSuffix(r.name, " "+about) {
+		parts = append(parts, cut(about, maxWords))
+	}
+	if state := r.attributes["interlock.circuit.state"]; state != "" {
+		parts = append(parts, cut("circuit "+state, maxWords))
+	}
 
-	return strings.Join(parts, " · "), r.failed
+	return strings.Join(parts, " · "), false
 }
 
 func kindOf(name string) string {

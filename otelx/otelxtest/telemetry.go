@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/metric"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"  //nolint:depguard // the application's SDK is what is looked into
-	"go.opentelemetry.io/otel/sdk/metric/metricdata" //nolint:depguard // as above
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"    //nolint:depguard // as above
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"   //nolint:depguard // as above
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 )
 
