@@ -132,6 +132,7 @@ type ActionBreaker struct {
 	shared   *actionCircuit                      // of the workflows that are not registered
 	keys     callkey.Keyer
 	runs     middleware.PerRun[actionTrack]
+	others   atomic.Bool // whether there was a run of such a workflow
 	seq      atomic.Uint64
 	faults   atomic.Uint64
 }
@@ -162,7 +163,12 @@ func NewActionBreaker(cfg ActionConfig) (*ActionBreaker, error) {
 	b.shared = newActionCircuit(&b.cfg, &b.seq, ident.Label{})
 	b.runs = middleware.PerRun[actionTrack]{
 		New: func(r *middleware.Run) (*actionTrack, error) {
-			return &actionTrack{keys: b.keys, limit: b.cfg.DuplicateLimit, circuit: b.circuit(r.Workflow())}, nil
+			c := b.circuit(r.Workflow())
+			if c == b.shared {
+				b.others.Store(true)
+			}
+
+			return &actionTrack{keys: b.keys, limit: b.cfg.DuplicateLimit, circuit: c}, nil
 		},
 		End: (*actionTrack).close,
 	}
@@ -236,8 +242,8 @@ func (b *ActionBreaker) Faults() uint64 {
 	return b.faults.Load()
 }
 
-// Gauges returns the state of each registered workflow under its label, and
-// that of all others under the zero label.
+// Gauges returns the state of each registered workflow under its label and, once
+// there is a run of another one, that of all others under the zero label.
 func (b *ActionBreaker) Gauges() []middleware.Gauge {
 	if b == nil || b.shared == nil {
 		return nil
@@ -247,7 +253,11 @@ func (b *ActionBreaker) Gauges() []middleware.Gauge {
 		readings = append(readings, c.gauge())
 	}
 
-	return append(readings, b.shared.gauge())
+	if b.others.Load() || len(b.circuits) == 0 {
+		readings = append(readings, b.shared.gauge())
+	}
+
+	return readings
 }
 
 // ReceiveSignal takes in what an agent or a tool reports. A signal out of range

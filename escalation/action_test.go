@@ -668,6 +668,9 @@ func TestActionUnregistered(t *testing.T) {
 		t.Errorf("got %v, want a hard denial", err)
 	}
 	r.in(t, middleware.CircuitClosed)
+	if g := newRig(t, nil).Gauges(); len(g) != 1 || g[0].Label != deskLabel {
+		t.Errorf("nobody was unregistered, gauges %v", g)
+	}
 	gauges := map[ident.Label]middleware.CircuitState{}
 	for _, g := range r.Gauges() {
 		if g.Kind != middleware.GaugeCircuit || g.Value != 1 {

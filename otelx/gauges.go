@@ -157,7 +157,7 @@ func (r *readings) noteCircuit(reg *registry, g *middleware.Gauge) rejection {
 		r.circuits[e.index] = states
 	}
 	states[g.Circuit] = max(states[g.Circuit], g.Value) // of several breakers of one label: the worst is seen
-	if !registered {
+	if !registered && !g.Label.IsZero() {
 		return rejectedLabel
 	}
 

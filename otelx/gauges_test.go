@@ -92,6 +92,22 @@ func TestWatchRefusesNil(t *testing.T) {
 	}
 }
 
+// A breaker of no name is shown under _OTHER: nothing was refused, as for a
+// decision without a label.
+func TestGaugeWithoutLabel(t *testing.T) {
+	t.Parallel()
+	f := open(t, func(c *otelx.Config) {
+		c.Gauges = []middleware.GaugeSource{source(func() []middleware.Gauge {
+			return []middleware.Gauge{{Kind: middleware.GaugeCircuit, Circuit: middleware.CircuitOpen, Value: 1}}
+		})}
+	})
+	wantValue(t, f.metrics(t), "interlock.circuit.state",
+		map[string]string{"interlock.circuit.label": "_OTHER", "interlock.circuit.state": "open"}, 1)
+	if r := f.rejected(t); len(r) != 0 {
+		t.Errorf("rejected %v", r)
+	}
+}
+
 // Close ends the reading of gauges, and nothing else.
 func TestClose(t *testing.T) {
 	t.Parallel()
