@@ -42,7 +42,8 @@ import (
 //	context_drift     soft     reported above DriftLimit, or computed by the context limiter
 //	context_full      soft     told by the context limiter
 //	nothing           –        refusals of layers inside (approval, admission: an operator's stop opens no
-//	                           breaker), the caller's cancel or lack of time, run and chain errors
+//	                           breaker), the caller's cancel or lack of time, run and chain errors, what a
+//	                           nested agent is refused because the run around it was halted or has ended
 //
 // What is excluded is neither success nor failure; a signal of that action
 // counts all the same. A cancel by the watchdog's stall clock is not the

@@ -753,3 +753,50 @@ func TestActionBreakerNil(t *testing.T) {
 		run.End()
 	}
 }
+
+// What a nested agent is refused because the run around it was halted, or has
+// ended, is a consequence and no failure.
+func TestActionOfAStoppedRun(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*middleware.Run){
+		"halted": func(r *middleware.Run) { r.Halt(middleware.ComponentEscalation, middleware.ReasonCircuitOpen) },
+		"ended":  func(r *middleware.Run) { r.End() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			outer, run := r.start(t)
+			_, err := r.tool(t, "agent", middleware.ReadOnly, func(ctx context.Context, _ *middleware.ToolCall) (*middleware.ToolResult, error) {
+				ctx, child, err := middleware.StartRun(ctx, middleware.RunConfig{Workflow: workflow})
+				if err != nil {
+					t.Error(err)
+
+					return nil, err
+				}
+				defer child.End()
+				stop(run)
+
+				return r.tool(t, "act", middleware.ReadOnly, works).Do(ctx, "", "")
+			}).Do(outer, "", "")
+			if err == nil {
+				t.Error("a stopped run went on")
+			}
+			if all := r.log.all(); len(all) != 0 {
+				t.Errorf("decisions %+v", all)
+			}
+		})
+	}
+}
+
+// An observer that ends the goroutine of the call takes no handoff with it.
+func TestActionHandoffInSpiteOfObserver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *escalation.ActionConfig) {
+		c.Observer = middleware.ObserverFunc(func(context.Context, middleware.Decision) { runtime.Goexit() })
+	})
+	apart(func() { _ = r.call(t, middleware.ReadOnly, panics) })
+	r.in(t, middleware.CircuitOpen)
+	if _, ok := r.Handoff(workflow); !ok || len(r.sink.Handoffs()) != 1 {
+		t.Errorf("%d handoffs", len(r.sink.Handoffs()))
+	}
+}
