@@ -62,7 +62,7 @@ type BudgetConfig struct {
 	// Observer hears the decisions. Default nil: nobody.
 	Observer middleware.Observer
 	// Now is the clock of the wall time. Default nil: time.Now, whose monotonic
-	// reading counts.
+	// reading counts. While it panics, calls fail and are not made.
 	Now func() time.Time
 }
 
@@ -154,5 +154,7 @@ func (b *Budget) Used(run *middleware.Run) Usage {
 		return Usage{}
 	}
 
-	return a.usage(b.now())
+	now, _ := b.clock() // the zero time moves nothing on
+
+	return a.usage(now)
 }

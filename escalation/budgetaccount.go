@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"math"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -40,7 +41,11 @@ type account struct {
 }
 
 func (b *Budget) newAccount(r *middleware.Run) (*account, error) {
-	a := &account{run: r.ID(), started: b.now(), perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
+	now, err := b.clock()
+	if err != nil {
+		return nil, err
+	}
+	a := &account{run: r.ID(), started: now, perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
 	for label := range b.limits.PerTool {
 		a.perTool[label] = 0
 	}
@@ -83,10 +88,22 @@ type grant struct {
 	limit    int64
 }
 
+// clock returns the time. It is a function of somebody else: it runs before the
+// lock, and its panic is a failure.
+func (b *Budget) clock() (now time.Time, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked := middleware.NewPanicError(v, debug.Stack())
+			err = middleware.NewFailure(middleware.ComponentBudget, middleware.ReasonPanic, ident.Label{}, panicked)
+		}
+	}()
+
+	return b.now(), nil
+}
+
 // reserve decides about a demand and charges it along the chain, or charges
 // nothing.
-func (b *Budget) reserve(a *account, d demand) grant {
-	now := b.now() // a function of somebody else, so before the lock
+func (b *Budget) reserve(a *account, d demand, now time.Time) grant {
 	a.tree.Lock()
 	defer a.tree.Unlock()
 	owner, why := a.isStopped()
@@ -265,6 +282,7 @@ func (a *account) amount(r Resource, l *Limits, tool ident.Label) (count, limit 
 	}
 }
 
+// usage is without what passed since the last call if there is no time.
 func (a *account) usage(now time.Time) Usage {
 	a.tree.Lock()
 	defer a.tree.Unlock()
