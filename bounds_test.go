@@ -315,7 +315,10 @@ func TestBadBounds(t *testing.T) {
 		"Budget":  func(c *interlock.Config) { c.Budget = limits(func(l *escalation.Limits) { l.Steps = 0 }) },
 		"Actions": func(c *interlock.Config) { c.Actions.HardFailures = 6 },
 		"Context": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{Window: -1} },
+		// of a limiter whose window the candidates have
+		"Context ": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} },
 	} {
+		field = strings.TrimSpace(field)
 		cfg := interlock.Config{Workflows: []interlock.Workflow{{ID: desk}}}
 		change(&cfg)
 		g, err := interlock.New(cfg)
@@ -324,7 +327,7 @@ func TestBadBounds(t *testing.T) {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
-	g := newGuard(t, func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} })
+	g := newGuard(t, func(c *interlock.Config) { c.Context = &escalation.ContextConfig{} })
 	srv, err := misbehave.Start(misbehave.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -334,8 +337,12 @@ func TestBadBounds(t *testing.T) {
 	if _, err := g.Model(c); err == nil || !strings.Contains(err.Error(), "Window") {
 		t.Errorf("no window: %v", err)
 	}
-	c.Window = 1000
+	c.Window = 1 << 31
 	if _, err := g.Model(c); err == nil || !strings.Contains(err.Error(), "Context") {
-		t.Errorf("fill: %v", err)
+		t.Errorf("too large a window: %v", err)
+	}
+	c.Window = 1000
+	if _, err := g.Model(c); err != nil {
+		t.Error(err)
 	}
 }
