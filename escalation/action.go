@@ -121,7 +121,8 @@ import (
 //
 // It is safe for concurrent use. Observer, sink and user functions run outside
 // of all locks and may read its state. A closed breaker takes one lock of the
-// run twice per action and allocates nothing; arguments are hashed only if the
+// run twice per action and allocates nothing, which with a budget around it is
+// no more than the two steps of a gobreaker; arguments are hashed only if the
 // action before was of the same tool, results only if the arguments were equal
 // too (BenchmarkActionBreaker). For that, input and output of one action are
 // kept per run, in memory, until its next action or its end.

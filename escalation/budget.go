@@ -74,8 +74,9 @@ type BudgetConfig struct {
 // It is safe for concurrent use by any number of runs; no goroutine is started.
 // The zero value and nil make chains that refuse every call.
 //
-// A call that succeeds costs well under a microsecond and allocates nothing
-// (BenchmarkBudget).
+// An admitted tool call costs a fraction of a microsecond and allocates nothing;
+// a model call costs a look at all of its request, and its options are resolved
+// if nobody has done so yet (BenchmarkBudget).
 type Budget struct {
 	limits   Limits
 	final    bool
