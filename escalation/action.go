@@ -87,9 +87,9 @@ import (
 // context limiter tell; an effect is an action of a tool that is not read-only,
 // without Slice. Each change of state begins a generation; outcomes of an
 // earlier one are ignored. A trial is lost when its caller left and it has not
-// come back within the recovery time: its place is free again. Until then no
-// more than MaxTrial trials are under way, those of earlier generations
-// included. The breaker is open, as State and Gauges have it, until an action
+// come back within the recovery time, or for a caller that waits within ten of
+// them and ten minutes: its place is free again. Until then no more than MaxTrial
+// trials are under way, those of earlier generations included. The breaker is open, as State and Gauges have it, until an action
 // finds that the recovery time is over. Workflows that are not registered are
 // guarded, too, by one state that they share.
 //

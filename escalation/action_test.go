@@ -473,7 +473,10 @@ func TestActionOneHandoffPerTrip(t *testing.T) {
 func TestActionMaxTrial(t *testing.T) {
 	t.Parallel()
 	const limit, runs, rounds = 3, 64, 40
-	r := newRig(t, func(c *escalation.ActionConfig) { c.MaxTrial, c.SuccessThreshold, c.Sink = limit, 1000, nil })
+	// All in all, less time passes than a trial may take.
+	r := newRig(t, func(c *escalation.ActionConfig) {
+		c.MaxTrial, c.SuccessThreshold, c.Recovery, c.Sink = limit, 1000, time.Second, nil
+	})
 	r.open(t)
 	r.clock.move(time.Minute)
 	var now, most, made atomic.Int64
@@ -489,7 +492,7 @@ func TestActionMaxTrial(t *testing.T) {
 		runtime.Gosched()
 		switch k := made.Add(1); {
 		case k%7 == 0:
-			r.clock.move(2 * time.Minute) // due as soon as it opens
+			r.clock.move(time.Second) // due as soon as it opens
 			return fails(ctx, c)
 		case k%11 == 0:
 			return panics(ctx, c)
@@ -505,7 +508,7 @@ func TestActionMaxTrial(t *testing.T) {
 		group.Go(func() {
 			for i := range rounds {
 				apart(func() { _, _ = tool.Do(ctx, "", strconv.Itoa(i)) })
-				r.clock.move(time.Second)
+				r.clock.move(time.Millisecond)
 			}
 		})
 	}
@@ -798,5 +801,42 @@ func TestActionHandoffInSpiteOfObserver(t *testing.T) {
 	r.in(t, middleware.CircuitOpen)
 	if _, ok := r.Handoff(workflow); !ok || len(r.sink.Handoffs()) != 1 {
 		t.Errorf("%d handoffs", len(r.sink.Handoffs()))
+	}
+}
+
+// A trial that never returns, for a caller that never leaves, does not keep the
+// breaker half-open for ever.
+func TestActionTrialForEver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ recovery, patience time.Duration }{
+		"short recovery": {time.Second, 10 * time.Minute},
+		"long recovery":  {2 * time.Minute, 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(cfg *escalation.ActionConfig) { cfg.Recovery = c.recovery })
+			r.open(t)
+			r.clock.move(c.recovery)
+			h := r.hold(t, middleware.ReadOnly)
+			r.clock.move(c.patience - time.Nanosecond)
+			if err := r.call(t, middleware.ReadOnly, works); !errors.Is(err, escalation.ErrParked) {
+				t.Errorf("got %v", err)
+			}
+			r.in(t, middleware.CircuitHalfOpen)
+			r.clock.move(time.Nanosecond)
+			_ = r.call(t, middleware.ReadOnly, works)
+			r.in(t, middleware.CircuitOpen)
+			r.clock.move(c.recovery)
+			for range 3 {
+				if err := r.call(t, middleware.ReadOnly, works); err != nil {
+					t.Error(err)
+				}
+			}
+			r.in(t, middleware.CircuitClosed)
+			if err := h.end(panics); err == nil { // it comes back after all
+				t.Error("no panic")
+			}
+			r.in(t, middleware.CircuitClosed)
+		})
 	}
 }
