@@ -35,7 +35,8 @@ import (
 // Without FinalAnswer a stop goes from open to spent. The call that stops the
 // run is the first one of the new state: if that is a model call of the agent,
 // it becomes the final answer itself, because langchaingo's executor ends at an
-// error of the model. A stopped run stops its children; those that were begun
+// error of the model. What the context limiter asks a model for, a summary say,
+// is judged as a call inside of a tool. A stopped run stops its children; those that were begun
 // before have a final answer of their own, those begun after it have none.
 
 // BudgetSlotName is the name of the budget's section in a persisted run.

@@ -73,7 +73,7 @@ type demand struct {
 	models, tools, tokens, steps int64
 
 	tool  ident.Label // with a limit of its own, else zero
-	inner bool        // a model call that is made inside of a tool
+	inner bool        // a model call that is made inside of a tool, or for the context limiter
 }
 
 // grant is what came of a demand.

@@ -55,6 +55,7 @@ func (b *Budget) model(next middleware.ModelHandler) middleware.ModelHandler {
 			return nil, b.blind(ctx, run, call.Candidate(), call.Attempt(), err)
 		}
 		_, inner := middleware.ToolCallFrom(ctx)
+		inner = inner || asking(ctx)
 		request := requestTokens(call)
 		d := demand{models: 1, steps: 1, tokens: request + answerLimit(call), inner: inner}
 		if inner {
