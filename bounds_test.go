@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -101,7 +102,7 @@ func TestFinalAnswer(t *testing.T) {
 // with it into another process, which is another guard.
 func TestStoppedRunStaysStopped(t *testing.T) {
 	t.Parallel()
-	make := func() (*interlock.Guard, func(context.Context) error) {
+	process := func() (*interlock.Guard, func(context.Context) error) {
 		g := newGuard(t, func(c *interlock.Config) {
 			c.Budget = limits(func(l *escalation.Limits) { l.ToolCalls = 2 })
 		})
@@ -109,7 +110,7 @@ func TestStoppedRunStaysStopped(t *testing.T) {
 
 		return g, func(ctx context.Context) error { _, err := look.Call(ctx, "x"); return err }
 	}
-	first, look := make()
+	first, look := process()
 	ctx, run, err := first.StartRun(t.Context(), desk)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestStoppedRunStaysStopped(t *testing.T) {
 		}
 		run.End(nil)
 		var next *interlock.Guard
-		next, look = make()
+		next, look = process()
 		if ctx, run, err = next.RestoreRun(t.Context(), saved); err != nil {
 			t.Fatal(err)
 		}
@@ -318,9 +319,9 @@ func TestBadBounds(t *testing.T) {
 		"Actions": func(c *interlock.Config) { c.Actions.HardFailures = 6 },
 		"Context": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{Window: -1} },
 		// of a limiter whose window the candidates have
-		"Context ": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} },
+		"Context, without a window": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} },
 	} {
-		field = strings.TrimSpace(field)
+		field, _, _ = strings.Cut(field, ",")
 		cfg := interlock.Config{Workflows: []interlock.Workflow{{ID: desk}}}
 		change(&cfg)
 		g, err := interlock.New(cfg)
@@ -407,7 +408,7 @@ func TestSoftRefusalsAreNoFailures(t *testing.T) {
 			}
 		}
 		for i := range 5 {
-			if _, err := rare.Call(ctx, fmt.Sprint(i)); err != nil {
+			if _, err := rare.Call(ctx, strconv.Itoa(i)); err != nil {
 				return err
 			}
 		}

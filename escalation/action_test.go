@@ -141,6 +141,10 @@ func TestActionSignals(t *testing.T) {
 				t.Fatalf("queued %v", queued)
 			}
 			checkDigest(t, r, queued[0])
+			fault := strings.HasPrefix(name, "risk ") && name != "risk above the limit"
+			if got := r.Faults(); got != uint64(b2i(fault)) {
+				t.Errorf("%d faults of the user function", got)
+			}
 			history := r.History(workflow)
 			want := escalation.ActionTransition{At: at, State: middleware.CircuitOpen, Reason: c.reason, Count: n}
 			if len(history) != 1 || history[0] != want {
