@@ -24,12 +24,13 @@ const (
 
 // account is what one run has used. Everything below the lock belongs to it.
 type account struct {
-	run     ident.RunID
-	parent  *account
-	started time.Time
-	before  time.Duration // used up before started, in other processes
+	run    ident.RunID
+	parent *account
+	before time.Duration // used up before started, in other processes
 
 	tree    *sync.Mutex // one for the whole tree of runs
+	running bool        // there was a guarded call
+	started time.Time   // when that was
 	models  int64
 	tools   int64
 	perTool map[ident.Label]int64 // has all tools with a limit from the start
@@ -41,11 +42,7 @@ type account struct {
 }
 
 func (b *Budget) newAccount(r *middleware.Run) (*account, error) {
-	now, err := b.clock()
-	if err != nil {
-		return nil, err
-	}
-	a := &account{run: r.ID(), started: now, perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
+	a := &account{run: r.ID(), perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
 	for label := range b.limits.PerTool {
 		a.perTool[label] = 0
 	}
@@ -184,6 +181,9 @@ func (a *account) isStopped() (*account, Resource) {
 // limit of. What stops a run goes before what refuses a tool.
 func (a *account) short(l *Limits, d *demand, now time.Time) (owner *account, why Resource) {
 	for x := a; x != nil; x = x.parent {
+		if !x.running {
+			x.running, x.started = true, now
+		}
 		x.tick(now)
 		if r := x.passed(l, d); r != 0 {
 			owner, why = x, r
@@ -222,6 +222,9 @@ func (a *account) passed(l *Limits, d *demand) Resource {
 // tick moves the wall time on. A clock that is set back, or runs over, gives
 // nothing back.
 func (a *account) tick(now time.Time) {
+	if !a.running {
+		return
+	}
 	since := max(now.Sub(a.started), 0)
 	if a.before > math.MaxInt64-since {
 		since = math.MaxInt64 - a.before
