@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/chains"
@@ -18,6 +20,7 @@ import (
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/internal/misbehave"
 	"github.com/interlock-go/interlock/middleware"
+	"github.com/interlock-go/interlock/watchdog"
 )
 
 // limits are the default budget with something changed.
@@ -315,7 +318,10 @@ func TestBadBounds(t *testing.T) {
 		"Budget":  func(c *interlock.Config) { c.Budget = limits(func(l *escalation.Limits) { l.Steps = 0 }) },
 		"Actions": func(c *interlock.Config) { c.Actions.HardFailures = 6 },
 		"Context": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{Window: -1} },
+		// of a limiter whose window the candidates have
+		"Context, without a window": func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} },
 	} {
+		field, _, _ = strings.Cut(field, ",")
 		cfg := interlock.Config{Workflows: []interlock.Workflow{{ID: desk}}}
 		change(&cfg)
 		g, err := interlock.New(cfg)
@@ -324,7 +330,7 @@ func TestBadBounds(t *testing.T) {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
-	g := newGuard(t, func(c *interlock.Config) { c.Context = &escalation.ContextConfig{MaxFill: 2} })
+	g := newGuard(t, func(c *interlock.Config) { c.Context = &escalation.ContextConfig{} })
 	srv, err := misbehave.Start(misbehave.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -334,8 +340,95 @@ func TestBadBounds(t *testing.T) {
 	if _, err := g.Model(c); err == nil || !strings.Contains(err.Error(), "Window") {
 		t.Errorf("no window: %v", err)
 	}
-	c.Window = 1000
+	c.Window = 1 << 31
 	if _, err := g.Model(c); err == nil || !strings.Contains(err.Error(), "Context") {
-		t.Errorf("fill: %v", err)
+		t.Errorf("too large a window: %v", err)
+	}
+	c.Window = 1000
+	if _, err := g.Model(c); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStallCountsOnce: a payment that stalls is aborted, which is no failure of
+// its run besides, and one failure of the workflow, which is parked for
+// everybody; what is refused then counts for nobody.
+func TestStallCountsOnce(t *testing.T) {
+	t.Parallel()
+	var s seen
+	g := newGuard(t, func(c *interlock.Config) {
+		c.Observer, c.Admission, c.Watchdog.StallTimeout = &s, openLedger(t), 10*time.Millisecond
+	})
+	if _, err := g.Admission().Enable(t.Context(), admission.Transition{Scope: admission.Global()}); err != nil {
+		t.Fatal(err)
+	}
+	pay := guardTools(t, g, aTool{"pay", func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+
+		return "", ctx.Err()
+	}})[0]
+	call := func() error {
+		return g.Do(t.Context(), desk, func(ctx context.Context) error { _, err := pay.Call(ctx, "x"); return err })
+	}
+	if err := call(); !errors.Is(err, middleware.ReasonOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
+	for range 3 {
+		if err := call(); !errors.Is(err, escalation.ErrParked) {
+			t.Errorf("got %v", err)
+		}
+	}
+	failed := s.count(middleware.ComponentBreaker, middleware.ReasonOutcomeUnknown) // and the trip
+	counted := s.count(middleware.ComponentEscalation, middleware.ReasonFailureCounted)
+	if failed != 2 || counted != 0 || s.count(middleware.ComponentBreaker, middleware.ReasonParked) != 3 {
+		t.Errorf("%d decisions of the breaker, %d of the escalation", failed, counted)
+	}
+	if h := g.Actions().History(desk); len(h) != 1 || h[0].Reason != middleware.ReasonOutcomeUnknown || h[0].Count != 1 {
+		t.Errorf("history %+v", h)
+	}
+}
+
+// TestSoftRefusalsAreNoFailures: what the watchdog nudges counts for the run
+// alone, and what the budget refuses softly for nobody.
+func TestSoftRefusalsAreNoFailures(t *testing.T) {
+	t.Parallel()
+	var s seen
+	g := newGuard(t, func(c *interlock.Config) {
+		c.Observer = &s
+		c.Watchdog.Policy = func(watchdog.Detection) watchdog.Action { return watchdog.Nudge }
+		c.Escalation = escalation.Policy{Uncertainty: 32, PermissionDenial: 32, ToolFailure: 32, Total: 32}
+		c.Budget = limits(func(l *escalation.Limits) { l.PerTool = map[ident.Label]int{ident.MustLabel("rare"): 1} })
+	})
+	set := guardTools(t, g, interlock.ReadOnly(echoTool("again")), interlock.ReadOnly(echoTool("rare")))
+	again, rare := set[0], set[1]
+	err := g.Do(t.Context(), desk, func(ctx context.Context) error {
+		for range 12 {
+			if _, err := again.Call(ctx, "x"); err != nil {
+				return err
+			}
+		}
+		for i := range 5 {
+			if _, err := rare.Call(ctx, strconv.Itoa(i)); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nudged := s.count(middleware.ComponentWatchdog, middleware.ReasonLoop)
+	counted := s.count(middleware.ComponentEscalation, middleware.ReasonFailureCounted)
+	if nudged == 0 || counted != nudged || s.count(middleware.ComponentBudget, middleware.ReasonToolLimit) != 4 {
+		t.Errorf("%d nudges, %d failures counted", nudged, counted)
+	}
+	for _, d := range s.ds {
+		if d.Component == middleware.ComponentBreaker && d.Reason != middleware.ReasonDuplicateAction {
+			t.Errorf("the breaker heard of %v", d.Reason)
+		}
+	}
+	if state := g.Actions().State(desk); state != middleware.CircuitClosed {
+		t.Errorf("the breaker is %v", state)
 	}
 }

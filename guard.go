@@ -42,17 +42,22 @@ type Config struct {
 	// with the run only (Run.Handoff).
 	Handoffs escalation.Sink
 	// Budget bounds the work of each run, its children included. Default:
-	// escalation.DefaultBudget(), without a final answer. Its Breaker, Observer
-	// and Now are the guard's.
+	// escalation.DefaultBudget(), without a final answer; Limits with some fields
+	// set need all of them but PerTool. Its Breaker and Now are the guard's; its
+	// Observer hears beside the guard's.
 	Budget escalation.BudgetConfig
 	// Actions governs the autonomy of each workflow across runs. Default:
-	// escalation.ActionConfig's. Its Workflows and Sink, where they are not set,
-	// Observer and Now are the guard's.
+	// escalation.ActionConfig's, by which a single action that panics, or whose
+	// outcome is unknown (a payment that timed out or stalled), parks all runs of
+	// its workflow for a minute, and then until three supervised look-ups went
+	// well: HardFailures says how many it takes. Its Workflows and Sink, where
+	// they are not set, and Now are the guard's; its Observer hears beside the
+	// guard's.
 	Actions escalation.ActionConfig
 	// Context shortens the history of requests that fill the model's window or
 	// drift from their task. Its Window, where it is not set, is the smallest of
-	// a model's candidates. Its Breaker is the guard's. Default nil: histories
-	// are left alone.
+	// a model's candidates. Its Breaker is the guard's; its Observer hears beside
+	// the guard's. Default nil: histories are left alone.
 	Context *escalation.ContextConfig
 	// Confidence says how sure the model is of an answer, to the escalation and
 	// the action breaker. Default nil: only what the agent or its tools report.
@@ -191,8 +196,12 @@ func (g *Guard) buildBounds() (err error) {
 	if g.budget, err = escalation.NewBudget(budget); err != nil {
 		return badConfig("Budget", "as escalation.Limits says", err)
 	}
-	if g.cfg.Context != nil && g.cfg.Context.Window != 0 {
-		if _, err = g.limiter(g.cfg.Context.Window); err != nil {
+	if g.cfg.Context != nil {
+		window := g.cfg.Context.Window
+		if window == 0 {
+			window = 1 // the candidates have it; what is wrong with the rest is said now
+		}
+		if _, err = g.limiter(window); err != nil {
 			return badConfig("Context", "as escalation.ContextConfig says", err)
 		}
 	}

@@ -42,7 +42,8 @@ import (
 //	context_drift     soft     reported above DriftLimit, or computed by the context limiter
 //	context_full      soft     told by the context limiter
 //	nothing           –        refusals of layers inside (approval, admission: an operator's stop opens no
-//	                           breaker), the caller's cancel or lack of time, run and chain errors
+//	                           breaker), the caller's cancel or lack of time, run and chain errors, what a
+//	                           nested agent is refused because the run around it was halted or has ended
 //
 // What is excluded is neither success nor failure; a signal of that action
 // counts all the same. A cancel by the watchdog's stall clock is not the
@@ -86,9 +87,9 @@ import (
 // context limiter tell; an effect is an action of a tool that is not read-only,
 // without Slice. Each change of state begins a generation; outcomes of an
 // earlier one are ignored. A trial is lost when its caller left and it has not
-// come back within the recovery time: its place is free again. Until then no
-// more than MaxTrial trials are under way, those of earlier generations
-// included. The breaker is open, as State and Gauges have it, until an action
+// come back within the recovery time, or for a caller that waits within ten of
+// them and ten minutes: its place is free again. Until then no more than MaxTrial
+// trials are under way, those of earlier generations included. The breaker is open, as State and Gauges have it, until an action
 // finds that the recovery time is over. Workflows that are not registered are
 // guarded, too, by one state that they share.
 //
@@ -120,7 +121,8 @@ import (
 //
 // It is safe for concurrent use. Observer, sink and user functions run outside
 // of all locks and may read its state. A closed breaker takes one lock of the
-// run twice per action and allocates nothing; arguments are hashed only if the
+// run twice per action and allocates nothing, which with a budget around it is
+// no more than the two steps of a gobreaker; arguments are hashed only if the
 // action before was of the same tool, results only if the arguments were equal
 // too (BenchmarkActionBreaker). For that, input and output of one action are
 // kept per run, in memory, until its next action or its end.
@@ -132,6 +134,7 @@ type ActionBreaker struct {
 	shared   *actionCircuit                      // of the workflows that are not registered
 	keys     callkey.Keyer
 	runs     middleware.PerRun[actionTrack]
+	others   atomic.Bool // whether there was a run of such a workflow
 	seq      atomic.Uint64
 	faults   atomic.Uint64
 }
@@ -162,7 +165,12 @@ func NewActionBreaker(cfg ActionConfig) (*ActionBreaker, error) {
 	b.shared = newActionCircuit(&b.cfg, &b.seq, ident.Label{})
 	b.runs = middleware.PerRun[actionTrack]{
 		New: func(r *middleware.Run) (*actionTrack, error) {
-			return &actionTrack{keys: b.keys, limit: b.cfg.DuplicateLimit, circuit: b.circuit(r.Workflow())}, nil
+			c := b.circuit(r.Workflow())
+			if c == b.shared {
+				b.others.Store(true)
+			}
+
+			return &actionTrack{keys: b.keys, limit: b.cfg.DuplicateLimit, circuit: c}, nil
 		},
 		End: (*actionTrack).close,
 	}
@@ -236,8 +244,8 @@ func (b *ActionBreaker) Faults() uint64 {
 	return b.faults.Load()
 }
 
-// Gauges returns the state of each registered workflow under its label, and
-// that of all others under the zero label.
+// Gauges returns the state of each registered workflow under its label and, once
+// there is a run of another one, that of all others under the zero label.
 func (b *ActionBreaker) Gauges() []middleware.Gauge {
 	if b == nil || b.shared == nil {
 		return nil
@@ -247,7 +255,11 @@ func (b *ActionBreaker) Gauges() []middleware.Gauge {
 		readings = append(readings, c.gauge())
 	}
 
-	return append(readings, b.shared.gauge())
+	if b.others.Load() || len(b.circuits) == 0 {
+		readings = append(readings, b.shared.gauge())
+	}
+
+	return readings
 }
 
 // ReceiveSignal takes in what an agent or a tool reports. A signal out of range

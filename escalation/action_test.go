@@ -141,6 +141,10 @@ func TestActionSignals(t *testing.T) {
 				t.Fatalf("queued %v", queued)
 			}
 			checkDigest(t, r, queued[0])
+			fault := strings.HasPrefix(name, "risk ") && name != "risk above the limit"
+			if got := r.Faults(); got != uint64(b2i(fault)) {
+				t.Errorf("%d faults of the user function", got)
+			}
 			history := r.History(workflow)
 			want := escalation.ActionTransition{At: at, State: middleware.CircuitOpen, Reason: c.reason, Count: n}
 			if len(history) != 1 || history[0] != want {
@@ -473,7 +477,10 @@ func TestActionOneHandoffPerTrip(t *testing.T) {
 func TestActionMaxTrial(t *testing.T) {
 	t.Parallel()
 	const limit, runs, rounds = 3, 64, 40
-	r := newRig(t, func(c *escalation.ActionConfig) { c.MaxTrial, c.SuccessThreshold, c.Sink = limit, 1000, nil })
+	// All in all, less time passes than a trial may take.
+	r := newRig(t, func(c *escalation.ActionConfig) {
+		c.MaxTrial, c.SuccessThreshold, c.Recovery, c.Sink = limit, 1000, time.Second, nil
+	})
 	r.open(t)
 	r.clock.move(time.Minute)
 	var now, most, made atomic.Int64
@@ -489,7 +496,7 @@ func TestActionMaxTrial(t *testing.T) {
 		runtime.Gosched()
 		switch k := made.Add(1); {
 		case k%7 == 0:
-			r.clock.move(2 * time.Minute) // due as soon as it opens
+			r.clock.move(time.Second) // due as soon as it opens
 			return fails(ctx, c)
 		case k%11 == 0:
 			return panics(ctx, c)
@@ -505,7 +512,7 @@ func TestActionMaxTrial(t *testing.T) {
 		group.Go(func() {
 			for i := range rounds {
 				apart(func() { _, _ = tool.Do(ctx, "", strconv.Itoa(i)) })
-				r.clock.move(time.Second)
+				r.clock.move(time.Millisecond)
 			}
 		})
 	}
@@ -668,6 +675,9 @@ func TestActionUnregistered(t *testing.T) {
 		t.Errorf("got %v, want a hard denial", err)
 	}
 	r.in(t, middleware.CircuitClosed)
+	if g := newRig(t, nil).Gauges(); len(g) != 1 || g[0].Label != deskLabel {
+		t.Errorf("nobody was unregistered, gauges %v", g)
+	}
 	gauges := map[ident.Label]middleware.CircuitState{}
 	for _, g := range r.Gauges() {
 		if g.Kind != middleware.GaugeCircuit || g.Value != 1 {
@@ -748,5 +758,89 @@ func TestActionBreakerNil(t *testing.T) {
 			t.Errorf("%s has a state", name)
 		}
 		run.End()
+	}
+}
+
+// What a nested agent is refused because the run around it was halted, or has
+// ended, is a consequence and no failure.
+func TestActionOfAStoppedRun(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*middleware.Run){
+		"halted": func(r *middleware.Run) { r.Halt(middleware.ComponentEscalation, middleware.ReasonCircuitOpen) },
+		"ended":  func(r *middleware.Run) { r.End() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			outer, run := r.start(t)
+			_, err := r.tool(t, "agent", middleware.ReadOnly, func(ctx context.Context, _ *middleware.ToolCall) (*middleware.ToolResult, error) {
+				ctx, child, err := middleware.StartRun(ctx, middleware.RunConfig{Workflow: workflow})
+				if err != nil {
+					t.Error(err)
+
+					return nil, err
+				}
+				defer child.End()
+				stop(run)
+
+				return r.tool(t, "act", middleware.ReadOnly, works).Do(ctx, "", "")
+			}).Do(outer, "", "")
+			if err == nil {
+				t.Error("a stopped run went on")
+			}
+			if all := r.log.all(); len(all) != 0 {
+				t.Errorf("decisions %+v", all)
+			}
+		})
+	}
+}
+
+// An observer that ends the goroutine of the call takes no handoff with it.
+func TestActionHandoffInSpiteOfObserver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *escalation.ActionConfig) {
+		c.Observer = middleware.ObserverFunc(func(context.Context, middleware.Decision) { runtime.Goexit() })
+	})
+	apart(func() { _ = r.call(t, middleware.ReadOnly, panics) })
+	r.in(t, middleware.CircuitOpen)
+	if _, ok := r.Handoff(workflow); !ok || len(r.sink.Handoffs()) != 1 {
+		t.Errorf("%d handoffs", len(r.sink.Handoffs()))
+	}
+}
+
+// A trial that never returns, for a caller that never leaves, does not keep the
+// breaker half-open for ever.
+func TestActionTrialForEver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ recovery, patience time.Duration }{
+		"short recovery": {time.Second, 10 * time.Minute},
+		"long recovery":  {2 * time.Minute, 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, func(cfg *escalation.ActionConfig) { cfg.Recovery = c.recovery })
+			r.open(t)
+			r.clock.move(c.recovery)
+			h := r.hold(t, middleware.ReadOnly)
+			r.clock.move(c.patience - time.Nanosecond)
+			if err := r.call(t, middleware.ReadOnly, works); !errors.Is(err, escalation.ErrParked) {
+				t.Errorf("got %v", err)
+			}
+			r.in(t, middleware.CircuitHalfOpen)
+			r.clock.move(time.Nanosecond)
+			_ = r.call(t, middleware.ReadOnly, works)
+			r.in(t, middleware.CircuitOpen)
+			r.clock.move(c.recovery)
+			for range 3 {
+				if err := r.call(t, middleware.ReadOnly, works); err != nil {
+					t.Error(err)
+				}
+			}
+			r.in(t, middleware.CircuitClosed)
+			if err := h.end(panics); err == nil { // it comes back after all
+				t.Error("no panic")
+			}
+			r.in(t, middleware.CircuitClosed)
+		})
 	}
 }

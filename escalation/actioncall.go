@@ -96,7 +96,7 @@ func (l actionLayer) act(
 	outcome = readUnknown // until it returns
 	res, err = l.next(ctx, call)
 	returned = true
-	outcome = judgeAction(ctx, run.ID(), call, res, err)
+	outcome = judgeAction(ctx, run, call, res, err)
 
 	return res, err
 }
@@ -189,8 +189,13 @@ func (l actionLayer) sliced(
 	}
 	whole := &middleware.ToolResult{Final: true}
 	for i, input := range inputs {
-		if i > 0 && !track.circuit.again(ticket) {
-			return nil, partial(call, i, l.park(ctx, track.circuit, p, nil))
+		if i > 0 {
+			if err := middleware.CheckRun(ctx); err != nil { // the checks outside saw the whole
+				return nil, partial(call, i, err)
+			}
+			if !track.circuit.again(ticket) {
+				return nil, partial(call, i, l.park(ctx, track.circuit, p, nil))
+			}
 		}
 		slice := call.WithInput(input)
 		res, err := l.act(middleware.ContextWithToolCall(ctx, slice), run, track, ticket, slice)

@@ -40,6 +40,13 @@ type actionCircuit struct {
 	adapted      adapted
 }
 
+// How long a trial may take for a caller that waits: so many recovery times, and
+// no less than this.
+const (
+	trialRecoveries = 10
+	trialPatience   = 10 * time.Minute
+)
+
 // The parts of a word.
 const (
 	wordState   = 3
@@ -184,17 +191,18 @@ func (c *actionCircuit) release(trial *actionTrial) {
 	}
 }
 
-// findLost takes places back from trials whose callers have left, so that a tool
-// that never returns does not keep the breaker half-open for ever.
+// findLost takes places back from trials whose callers have left, or wait for
+// ever, so that a tool that never returns does not keep the breaker half-open.
 func (c *actionCircuit) findLost(now time.Time, rep *actionReport) {
 	var lost *actionTrial
 	c.trials = slices.DeleteFunc(c.trials, func(t *actionTrial) bool {
+		patience := max(trialPatience, trialRecoveries*c.adapted.recovery)
 		select {
 		case <-t.left:
+			patience = c.adapted.recovery
 		default:
-			return false
 		}
-		if now.IsZero() || now.Sub(t.begun) < c.adapted.recovery {
+		if now.IsZero() || now.Sub(t.begun) < patience {
 			return false
 		}
 		if t.gen == c.gen() && c.state() == middleware.CircuitHalfOpen {

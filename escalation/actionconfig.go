@@ -29,8 +29,9 @@ type ActionConfig struct {
 	// FailureThreshold: as many failures in a row, of any kind, open the
 	// breaker. Default 5; 1…1000.
 	FailureThreshold int
-	// HardFailures: as many hard failures since the last success open it.
-	// Default 1; 1…FailureThreshold.
+	// HardFailures: as many hard failures since the last success open it: a
+	// refusal by the guardrail, a panic, an unknown outcome. Default 1: the first
+	// one parks all runs of the workflow; 1…FailureThreshold.
 	HardFailures int
 	// Recovery is how long it stays open. Default 60 s; at most 24 h, with
 	// Profile 10 min.

@@ -29,7 +29,8 @@ type modelBreaker struct {
 type modelAction struct {
 	held       *held
 	generation int
-	trial      bool
+	trial      bool // and not lost
+	begun      time.Time
 }
 
 func (m *modelBreaker) to(s middleware.CircuitState, now time.Time) {
@@ -44,6 +45,15 @@ func (m *modelBreaker) to(s middleware.CircuitState, now time.Time) {
 
 // begin says whether an action may run.
 func (m *modelBreaker) begin(readOnly bool, now time.Time) (a *modelAction, ok bool) {
+	for _, f := range m.flying { // lost: the callers here never leave
+		if m.state == middleware.CircuitClosed || !f.trial || now.Sub(f.begun) < 10*time.Minute {
+			continue
+		}
+		f.trial = false
+		if f.generation == m.generation && m.state == middleware.CircuitHalfOpen {
+			m.to(middleware.CircuitOpen, now)
+		}
+	}
 	if m.state == middleware.CircuitOpen && now.Sub(m.openedAt) >= time.Minute {
 		m.to(middleware.CircuitHalfOpen, now)
 	}
@@ -58,7 +68,7 @@ func (m *modelBreaker) begin(readOnly bool, now time.Time) (a *modelAction, ok b
 		return nil, false
 	}
 
-	return &modelAction{generation: m.generation, trial: true}, true
+	return &modelAction{generation: m.generation, trial: true, begun: now}, true
 }
 
 func (m *modelBreaker) end(generation int, failed, hard bool, now time.Time) {
@@ -92,6 +102,7 @@ func FuzzActionBreaker(f *testing.F) {
 	f.Add([]byte{0x1b, 0, 0, 0, 0x13, 0x13, 0x13, 6, 0, 0, 0, 0x12, 0x23, 2})
 	f.Add([]byte{0x2f, 7, 7, 7, 7, 6, 1, 0, 7, 6, 0, 5, 0, 2, 0, 2, 0, 2})
 	f.Add([]byte{0xff, 0, 0, 7, 7, 7, 7, 6, 0, 2, 2, 0x14, 0x24, 6, 0, 0, 0, 3})
+	f.Add([]byte{0x05, 0, 4, 6, 0, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 0, 1, 6, 0, 2, 0, 0x0a, 3}) // a trial for ever
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) == 0 || len(data) > 200 {
 			return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 )
 
@@ -97,7 +96,9 @@ func worse(a, b actionReading) actionReading {
 
 // judgeAction reads how an action ended. Errors may be a user's own types: one
 // whose methods panic is the panic it is.
-func judgeAction(ctx context.Context, run ident.RunID, call *middleware.ToolCall, res *middleware.ToolResult, err error) (r actionReading) {
+func judgeAction(
+	ctx context.Context, run *middleware.Run, call *middleware.ToolCall, res *middleware.ToolResult, err error,
+) (r actionReading) {
 	defer func() {
 		if recover() != nil {
 			r = readPanic
@@ -134,13 +135,16 @@ func judgeAction(ctx context.Context, run ident.RunID, call *middleware.ToolCall
 
 // judgeRefusal excludes what a layer inside refused, and what admission and
 // approval refused anywhere. Any other refusal of a nested agent is a failure of
-// the tool that it is.
-func judgeRefusal(d *middleware.Denial, run ident.RunID) actionReading {
-	if foreign(d, run) && d.Component() != middleware.ComponentAdmission && d.Component() != middleware.ComponentApproval {
+// the tool that it is, unless it comes of the end of the run around it.
+func judgeRefusal(d *middleware.Denial, run *middleware.Run) actionReading {
+	switch {
+	case !foreign(d, run.ID()), d.Component() == middleware.ComponentAdmission, d.Component() == middleware.ComponentApproval:
+		return readExcluded
+	case run.Check() != nil:
+		return readExcluded
+	default:
 		return readFailed
 	}
-
-	return readExcluded
 }
 
 func judgeUnknown(ctx context.Context, err error, left bool) actionReading {

@@ -17,14 +17,16 @@ func (b *ActionBreaker) publish(ctx context.Context, c *actionCircuit, p actionP
 	if rep.lost != nil {
 		at = *rep.lost
 	}
-	for _, e := range rep.events[:rep.told] {
-		b.event(ctx, c, at, e, rep.risk)
+	// Deferred, the last one first: an observer that ends the goroutine takes
+	// neither with it.
+	if rep.evaluate {
+		defer b.evaluate(ctx, c, p)
 	}
 	if last := rep.events[1]; last.state == middleware.CircuitOpen {
-		b.handOff(ctx, c, at, last)
+		defer b.handOff(ctx, c, at, last)
 	}
-	if rep.evaluate {
-		b.evaluate(ctx, c, p)
+	for _, e := range rep.events[:rep.told] {
+		b.event(ctx, c, at, e, rep.risk)
 	}
 }
 

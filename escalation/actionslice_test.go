@@ -180,3 +180,26 @@ func TestActionSliceRisk(t *testing.T) {
 	}
 	r.in(t, middleware.CircuitClosed)
 }
+
+// A run that is halted, ended or given up between two slices makes no further one.
+func TestActionSlicesOfAStoppedRun(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*middleware.Run){
+		"halted": func(r *middleware.Run) { r.Halt(middleware.ComponentEscalation, middleware.ReasonCircuitOpen) },
+		"ended":  func(r *middleware.Run) { r.End() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, slicing(cut))
+			made, _, err := tried(t, r, middleware.Idempotent, "a b c", func(ctx context.Context, c *middleware.ToolCall) (*middleware.ToolResult, error) {
+				stop(middleware.RunFrom(ctx))
+
+				return echoed(ctx, c)
+			})
+			if _, ok := errors.AsType[*middleware.Denial](err); !ok || len(made) != 1 {
+				t.Errorf("called with %v: %v", made, err)
+			}
+			r.in(t, middleware.CircuitHalfOpen)
+		})
+	}
+}

@@ -35,7 +35,8 @@ import (
 // Without FinalAnswer a stop goes from open to spent. The call that stops the
 // run is the first one of the new state: if that is a model call of the agent,
 // it becomes the final answer itself, because langchaingo's executor ends at an
-// error of the model. A stopped run stops its children; those that were begun
+// error of the model. What the context limiter asks a model for, a summary say,
+// is judged as a call inside of a tool. A stopped run stops its children; those that were begun
 // before have a final answer of their own, those begun after it have none.
 
 // BudgetSlotName is the name of the budget's section in a persisted run.
@@ -62,7 +63,7 @@ type BudgetConfig struct {
 	// Observer hears the decisions. Default nil: nobody.
 	Observer middleware.Observer
 	// Now is the clock of the wall time. Default nil: time.Now, whose monotonic
-	// reading counts.
+	// reading counts. While it panics, calls fail and are not made.
 	Now func() time.Time
 }
 
@@ -74,8 +75,9 @@ type BudgetConfig struct {
 // It is safe for concurrent use by any number of runs; no goroutine is started.
 // The zero value and nil make chains that refuse every call.
 //
-// A call that succeeds costs well under a microsecond and allocates nothing
-// (BenchmarkBudget).
+// An admitted tool call costs a fraction of a microsecond and allocates nothing;
+// a model call costs a look at all of its request, and its options are resolved
+// if nobody has done so yet (BenchmarkBudget).
 type Budget struct {
 	limits   Limits
 	final    bool
@@ -154,5 +156,7 @@ func (b *Budget) Used(run *middleware.Run) Usage {
 		return Usage{}
 	}
 
-	return a.usage(b.now())
+	now, _ := b.clock() // the zero time moves nothing on
+
+	return a.usage(now)
 }

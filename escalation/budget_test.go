@@ -529,11 +529,13 @@ func TestBudgetChargesNoCallThatIsNone(t *testing.T) {
 	}
 }
 
-// A clock that panics refuses, and leaves nothing locked.
+// A clock that panics refuses what was not made, which is no unknown outcome; it
+// is a decision, and leaves nothing locked.
 func TestBudgetClockPanics(t *testing.T) {
 	t.Parallel()
 	broken := atomic.Bool{}
-	b, err := escalation.NewBudget(escalation.BudgetConfig{Now: func() time.Time {
+	heard := &log{}
+	b, err := escalation.NewBudget(escalation.BudgetConfig{Observer: heard, Now: func() time.Time {
 		if broken.Load() {
 			panic(secret)
 		}
@@ -543,18 +545,33 @@ func TestBudgetClockPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := purse{Budget: b, log: &log{}}
+	p := purse{Budget: b, log: heard}
 	ctx, run := p.start(t, t.Context())
-	tool := p.tool(t, "lookup", works)
+	other, late := p.start(t, t.Context()) // whose account is made by the broken clock
+	tool, err := middleware.NewTool(middleware.ToolConfig{Name: "pay", Chain: p.Tool()}, works)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := p.model(t, answers(1, 1))
 	if err := useBudget(ctx, tool); err != nil {
 		t.Fatal(err)
 	}
 	broken.Store(true)
-	err = useBudget(ctx, tool)
-	if !errors.Is(err, middleware.ReasonPanic) {
-		t.Error(err)
+	for _, err := range []error{useBudget(ctx, tool), askBudget(ctx, model), useBudget(other, tool), askBudget(other, model)} {
+		if !errors.Is(err, middleware.ReasonPanic) || errors.Is(err, middleware.ReasonOutcomeUnknown) {
+			t.Error(err)
+		}
+		contentFree(t, err)
 	}
-	contentFree(t, err)
+	if n := heard.count(middleware.ReasonPanic); n != 4 || heard.all()[0].Verdict != middleware.VerdictDeny {
+		t.Errorf("%d decisions", n)
+	}
+	if u := p.Used(run); u.ToolCalls != 1 || p.Used(late).ToolCalls != 0 {
+		t.Errorf("%+v", u)
+	}
+	if _, err := run.Save(); err == nil {
+		t.Error("saved without the time")
+	}
 	broken.Store(false)
 	if err := useBudget(ctx, tool); err != nil || p.Used(run).ToolCalls != 2 {
 		t.Error(err)

@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"math"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -23,12 +24,13 @@ const (
 
 // account is what one run has used. Everything below the lock belongs to it.
 type account struct {
-	run     ident.RunID
-	parent  *account
-	started time.Time
-	before  time.Duration // used up before started, in other processes
+	run    ident.RunID
+	parent *account
+	before time.Duration // used up before started, in other processes
 
 	tree    *sync.Mutex // one for the whole tree of runs
+	running bool        // there was a guarded call
+	started time.Time   // when that was
 	models  int64
 	tools   int64
 	perTool map[ident.Label]int64 // has all tools with a limit from the start
@@ -40,7 +42,7 @@ type account struct {
 }
 
 func (b *Budget) newAccount(r *middleware.Run) (*account, error) {
-	a := &account{run: r.ID(), started: b.now(), perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
+	a := &account{run: r.ID(), perTool: make(map[ident.Label]int64, len(b.limits.PerTool))}
 	for label := range b.limits.PerTool {
 		a.perTool[label] = 0
 	}
@@ -68,7 +70,7 @@ type demand struct {
 	models, tools, tokens, steps int64
 
 	tool  ident.Label // with a limit of its own, else zero
-	inner bool        // a model call that is made inside of a tool
+	inner bool        // a model call that is made inside of a tool, or for the context limiter
 }
 
 // grant is what came of a demand.
@@ -83,10 +85,22 @@ type grant struct {
 	limit    int64
 }
 
+// clock returns the time. It is a function of somebody else: it runs before the
+// lock, and its panic is a failure.
+func (b *Budget) clock() (now time.Time, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked := middleware.NewPanicError(v, debug.Stack())
+			err = middleware.NewFailure(middleware.ComponentBudget, middleware.ReasonPanic, ident.Label{}, panicked)
+		}
+	}()
+
+	return b.now(), nil
+}
+
 // reserve decides about a demand and charges it along the chain, or charges
 // nothing.
-func (b *Budget) reserve(a *account, d demand) grant {
-	now := b.now() // a function of somebody else, so before the lock
+func (b *Budget) reserve(a *account, d demand, now time.Time) grant {
 	a.tree.Lock()
 	defer a.tree.Unlock()
 	owner, why := a.isStopped()
@@ -167,6 +181,9 @@ func (a *account) isStopped() (*account, Resource) {
 // limit of. What stops a run goes before what refuses a tool.
 func (a *account) short(l *Limits, d *demand, now time.Time) (owner *account, why Resource) {
 	for x := a; x != nil; x = x.parent {
+		if !x.running {
+			x.running, x.started = true, now
+		}
 		x.tick(now)
 		if r := x.passed(l, d); r != 0 {
 			owner, why = x, r
@@ -205,6 +222,9 @@ func (a *account) passed(l *Limits, d *demand) Resource {
 // tick moves the wall time on. A clock that is set back, or runs over, gives
 // nothing back.
 func (a *account) tick(now time.Time) {
+	if !a.running {
+		return
+	}
 	since := max(now.Sub(a.started), 0)
 	if a.before > math.MaxInt64-since {
 		since = math.MaxInt64 - a.before
@@ -265,6 +285,7 @@ func (a *account) amount(r Resource, l *Limits, tool ident.Label) (count, limit 
 	}
 }
 
+// usage is without what passed since the last call if there is no time.
 func (a *account) usage(now time.Time) Usage {
 	a.tree.Lock()
 	defer a.tree.Unlock()

@@ -424,3 +424,58 @@ func TestBudgetFinalAnswerOverTheWire(t *testing.T) {
 		}
 	}
 }
+
+// What the context limiter asks the model for, a drift or a summary, is no step
+// of the agent, and does not take its final answer.
+func TestBudgetFinalAnswerIsNotTheLimiters(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, true, func(l *escalation.Limits) { l.ModelCalls = 2 })
+	var model llms.Model
+	var asked []error
+	l := limiter(t, escalation.ContextConfig{Window: 1000, Drift: func(ctx context.Context, _ string, _ []string) (float64, error) {
+		err := askBudget(ctx, model)
+		asked = append(asked, err)
+
+		return 0, err
+	}})
+	model, err := middleware.NewModel(answers(1, 1), middleware.ModelConfig{Chain: middleware.Chain(p.Model(), l.Model())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, run := p.start(t, t.Context())
+	turns := history(human("task"), worked("a", 30), worked("b", 30), worked("c", 30), worked("d", 30))
+	for range 2 { // a call with its drift; a final answer, whose drift is refused
+		if _, err := model.GenerateContent(ctx, turns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 2 || asked[0] != nil {
+		t.Fatalf("asked %v", asked)
+	}
+	overBudget(t, asked[1], escalation.ResourceModelCalls)
+	if u := p.Used(run); u.Steps != 2 || u.ModelCalls != 3 || !u.Answered {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Also where it is the limiter's call that stops the run.
+func TestBudgetFinalAnswerStoppedByTheLimiter(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, true, func(l *escalation.Limits) { l.ModelCalls = 1 })
+	var model llms.Model
+	l := limiter(t, escalation.ContextConfig{Window: 1000, Drift: func(ctx context.Context, _ string, _ []string) (float64, error) {
+		return 0, askBudget(ctx, model)
+	}})
+	model, err := middleware.NewModel(answers(1, 1), middleware.ModelConfig{Chain: middleware.Chain(p.Model(), l.Model())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, run := p.start(t, t.Context())
+	turns := history(human("task"), worked("a", 30), worked("b", 30), worked("c", 30), worked("d", 30))
+	if _, err := model.GenerateContent(ctx, turns); err != nil || p.Used(run).Answered {
+		t.Fatalf("%v, %+v", err, p.Used(run))
+	}
+	if _, err := model.GenerateContent(ctx, turns); err != nil || !p.Used(run).Answered {
+		t.Errorf("no final answer: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
@@ -21,15 +22,15 @@ func (b *Budget) tool(next middleware.ToolHandler) middleware.ToolHandler {
 
 	return func(ctx context.Context, call *middleware.ToolCall) (*middleware.ToolResult, error) {
 		run := middleware.RunFrom(ctx)
-		a, err := b.account(ctx, run)
+		a, now, err := b.account(ctx, run)
 		if err != nil {
-			return nil, err
+			return nil, b.blind(ctx, run, call.Label(), call.Attempt(), err)
 		}
 		d := demand{tools: 1}
 		if _, limited := b.limits.PerTool[call.Label()]; limited {
 			d.tool = call.Label()
 		}
-		if g := b.reserve(a, d); !g.admitted {
+		if g := b.reserve(a, d, now); !g.admitted {
 			return nil, b.refuse(ctx, run, call.Label(), call.Attempt(), g)
 		}
 
@@ -49,17 +50,18 @@ func (b *Budget) model(next middleware.ModelHandler) middleware.ModelHandler {
 
 	return func(ctx context.Context, call *middleware.ModelCall) (*middleware.ModelResult, error) {
 		run := middleware.RunFrom(ctx)
-		a, err := b.account(ctx, run)
+		a, now, err := b.account(ctx, run)
 		if err != nil {
-			return nil, err
+			return nil, b.blind(ctx, run, call.Candidate(), call.Attempt(), err)
 		}
 		_, inner := middleware.ToolCallFrom(ctx)
+		inner = inner || asking(ctx)
 		request := requestTokens(call)
 		d := demand{models: 1, steps: 1, tokens: request + answerLimit(call), inner: inner}
 		if inner {
 			d.steps = 0 // it opens no turn
 		}
-		g := b.reserve(a, d)
+		g := b.reserve(a, d, now)
 		if !g.admitted {
 			return nil, b.refuse(ctx, run, call.Candidate(), call.Attempt(), g)
 		}
@@ -85,13 +87,31 @@ func (b *Budget) model(next middleware.ModelHandler) middleware.ModelHandler {
 
 func (b *Budget) usable() bool { return b != nil && b.slot.New != nil }
 
-// account finds the run's account. Hand-made chains may lack the run check.
-func (b *Budget) account(ctx context.Context, run *middleware.Run) (*account, error) {
+// account finds the run's account, and the time. Hand-made chains may lack the
+// run check.
+func (b *Budget) account(ctx context.Context, run *middleware.Run) (a *account, now time.Time, err error) {
 	if err := middleware.CheckRun(ctx); err != nil {
-		return nil, err
+		return nil, now, err
+	}
+	if a, err = b.slot.Get(run); err != nil {
+		return nil, now, err
+	}
+	now, err = b.clock()
+
+	return a, now, err
+}
+
+// blind returns err, and reports it if it is the clock's: the call is not made,
+// because nobody can say whether the time is up.
+func (b *Budget) blind(ctx context.Context, run *middleware.Run, label ident.Label, attempt int, err error) error {
+	if reason := middleware.ReasonOf(err); reason == middleware.ReasonPanic {
+		middleware.Notify(ctx, b.observer, middleware.Decision{
+			Seq: b.seq.Add(1), Component: middleware.ComponentBudget, Verdict: middleware.VerdictDeny, Action: middleware.ActionBlock,
+			Reason: reason, Run: run.ID(), Workflow: run.Workflow(), Label: label, Turn: run.Turn(), Attempt: attempt,
+		})
 	}
 
-	return b.slot.Get(run)
+	return err
 }
 
 // refuse reports a refusal and returns it.

@@ -35,7 +35,10 @@ var answerNames = [...]string{ //nolint:gochecknoglobals // compiled table
 // under way are counted with what is reserved for them: whoever restores the
 // run never hears how they ended.
 func (b *Budget) saveAccount(a *account) ([]byte, error) {
-	now := b.now()
+	now, err := b.clock()
+	if err != nil {
+		return nil, err
+	}
 	a.tree.Lock()
 	defer a.tree.Unlock()
 	a.tick(now)

@@ -10,7 +10,9 @@ import (
 )
 
 // ConfidenceFunc says how sure the model is of an answer: a value in [0, 1], or
-// not known. It is called with valid answers only, and must not change them.
+// not known. It is called with valid answers only, and must not change them. A
+// model that it asks has to be another one than it stands around, or it is asked
+// about that answer, too.
 type ConfidenceFunc func(ctx context.Context, res *middleware.ModelResult) (value float64, known bool)
 
 // ConfidenceConfig says how confidence is read.

@@ -46,7 +46,7 @@ func ExampleNewQueue() {
 		return
 	}
 	report, err := queue.List(ctx, func(e escalation.QueueEntry) error {
-		fmt.Println(e.State, e.Handoff.RequestedDecision(), e.Handoff.RecoveryActions())
+		fmt.Println(e.State, e.Handoff.RequestedDecision(), e.Handoff.RecoveryActions()) //nolint:staticcheck // codes, not bytes
 
 		return nil
 	})

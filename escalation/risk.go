@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -114,6 +116,11 @@ func NewRiskPatterns(cfg RiskConfig) (*RiskPatterns, error) {
 	}
 
 	return r, nil
+}
+
+// Format prints the type for every verb and flag: a pattern may tell something.
+func (r *RiskPatterns) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, "escalation.RiskPatterns")
 }
 
 func badRisk(field, bound string) error {

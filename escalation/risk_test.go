@@ -446,3 +446,19 @@ func BenchmarkRisk(b *testing.B) {
 		})
 	}
 }
+
+// What is looked for may be as telling as what is found.
+func TestRiskShowsNoPattern(t *testing.T) {
+	t.Parallel()
+	r, err := escalation.NewRiskPatterns(escalation.RiskConfig{Patterns: []escalation.RiskPattern{
+		{Label: ident.MustLabel("name"), Pattern: secret, Risk: 1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if got := fmt.Sprintf(format, r); got != "escalation.RiskPatterns" {
+			t.Errorf("%s shows %s", format, got)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/interlock-go/interlock/escalation"
 	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/otelx"
@@ -81,26 +80,6 @@ func TestGauges(t *testing.T) {
 	}
 }
 
-// A breaker without a label, of workflows without an agent's label or of those
-// that are not registered, has its state under _OTHER and breaks no rule.
-func TestGaugeWithoutLabel(t *testing.T) {
-	t.Parallel()
-	actions, err := escalation.NewActionBreaker(escalation.ActionConfig{Workflows: map[ident.WorkflowID]ident.Label{refunds: desk}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := open(t, func(c *otelx.Config) { c.Gauges = []middleware.GaugeSource{actions} })
-	m := f.metrics(t)
-	for _, label := range []string{"refund-desk", "_OTHER"} {
-		wantValue(t, m, "interlock.circuit.state", map[string]string{
-			"interlock.circuit.label": label, "interlock.circuit.state": "closed",
-		}, 1)
-	}
-	if r := f.rejected(t); len(r) != 0 {
-		t.Errorf("rejected %v", r)
-	}
-}
-
 func TestWatchRefusesNil(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -110,6 +89,22 @@ func TestWatchRefusesNil(t *testing.T) {
 	}
 	if _, there := f.metrics(t)["interlock.escalation.queue"]; there {
 		t.Error("a refused call added a source")
+	}
+}
+
+// A breaker of no name is shown under _OTHER: nothing was refused, as for a
+// decision without a label.
+func TestGaugeWithoutLabel(t *testing.T) {
+	t.Parallel()
+	f := open(t, func(c *otelx.Config) {
+		c.Gauges = []middleware.GaugeSource{source(func() []middleware.Gauge {
+			return []middleware.Gauge{{Kind: middleware.GaugeCircuit, Circuit: middleware.CircuitOpen, Value: 1}}
+		})}
+	})
+	wantValue(t, f.metrics(t), "interlock.circuit.state",
+		map[string]string{"interlock.circuit.label": "_OTHER", "interlock.circuit.state": "open"}, 1)
+	if r := f.rejected(t); len(r) != 0 {
+		t.Errorf("rejected %v", r)
 	}
 }
 
