@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -118,6 +120,11 @@ func NewRiskPatterns(cfg RiskConfig) (*RiskPatterns, error) {
 
 func badRisk(field, bound string) error {
 	return &ConfigError{reason: middleware.ReasonInvalidConfig, field: field, bound: bound}
+}
+
+// Format prints the type for every verb and flag: patterns say what is watched for.
+func (r *RiskPatterns) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, "escalation.RiskPatterns")
 }
 
 // undecodable is the finding of an argument that was not looked at to its end.
