@@ -52,7 +52,9 @@ func slots() []slot {
 			p.reply = onTurn(0, func(t turn) misbehave.Reply { return asks(t.kind, word, "1001") })
 		}, toModel("tools are offered to the model")},
 		{"model name", func(p *plan) { p.modelName = phrase }, toModel("the provider is told which model to run")},
-		{"agent label", func(p *plan) { p.agentLabel = ident.MustLabel(strings.ToLower(word)) }, nil},
+		{"agent label", func(p *plan) { p.agentLabel = ident.MustLabel(strings.ToLower(word)) }, map[string]string{
+			"handoffs, keys, states printed": registered, "decisions printed": registered, "decisions in slog": registered,
+		}},
 		{"workflow that is not registered", func(p *plan) {
 			p.also = func(w *world, ctx context.Context) {
 				w.err(w.guard.Do(ctx, ident.MustWorkflowID("workflow:org.example/"+strings.ToLower(inside.enter(word))),
@@ -134,6 +136,7 @@ func slots() []slot {
 	all = append(all, errorSlots(phrase, word)...)
 	all = append(all, providerSlots(phrase, word)...)
 	all = append(all, userCode(phrase)...)
+	all = append(all, boundSlots(phrase, word)...)
 
 	return append(all, placeSlots(phrase, word)...)
 }
