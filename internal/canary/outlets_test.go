@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/interlock-go/interlock/escalation"
+	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/internal/otlpsink"
+	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/otelx/otelxtest"
 	"github.com/interlock-go/interlock/slogx"
 )
@@ -90,10 +92,17 @@ func (w *world) each(show func(any) []byte) []byte {
 	return b
 }
 
+// decided shows each decision once, of those that differ in numbers alone.
 func (w *world) decided(show func(any) []byte) []byte {
 	var b []byte
+	seen := map[middleware.Decision]bool{}
 	for _, d := range w.decisions {
-		b = append(b, show(d)...)
+		same := d
+		same.Seq, same.Run, same.Turn, same.Count, same.Fill, same.Drift, same.Duration = 0, ident.RunID{}, 0, 0, 0, 0, 0
+		if !seen[same] {
+			seen[same] = true
+			b = append(b, show(d)...)
+		}
 	}
 
 	return b
