@@ -103,7 +103,7 @@ func boundFunctions(phrase string) []slot {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(functions)) {
-			all = append(all, slot{name + ": " + way, func(p *plan) { p.bounds, p.half = functions[name], true }, nil})
+			all = append(all, slot{name + ": " + way, func(p *plan) { p.bounds = functions[name] }, nil})
 		}
 	}
 
@@ -117,12 +117,12 @@ func reviewSlots(phrase, word string) []slot {
 	id := "sha256:" + strings.Repeat("0", 64)
 
 	return []slot{
-		{"reviewer", func(p *plan) { p.reviewer, p.half = lower, true }, map[string]string{
+		{"reviewer", func(p *plan) { p.reviewer = lower }, map[string]string{
 			"parked handoffs and their reviews": onRecord, "handoffs command, standard output": onRecord,
 			"handoffs, keys, states printed": onRecord,
 		}},
 		{"handoffs command: arguments", func(p *plan) {
-			p.half, p.operator = true, true
+			p.operator = true
 			p.handoffArgs = [][]string{
 				{phrase}, {word}, {"list", phrase}, {"list", "--only", phrase}, {"list", "--" + word}, {"list", "--file", "/" + phrase},
 				{"show", phrase}, {"show", "sha256:" + word}, {"show", id, phrase}, {"show", id, "--file", word}, {"show", "--help", phrase},
@@ -133,7 +133,7 @@ func reviewSlots(phrase, word string) []slot {
 			}
 		}, nil},
 		{"handoff file with foreign lines", func(p *plan) {
-			p.half, p.operator = true, true
+			p.operator = true
 			p.foreign = phrase + "\n" + `{"` + word + `":1}` + "\n" + `{"decided_at":"` + word + `"}` + "\n" +
 				`{"evidence":["` + word + `"]}` + "\n" + phrase
 		}, nil},

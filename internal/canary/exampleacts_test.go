@@ -13,7 +13,7 @@ import (
 // exampleActs plays the acts in which work is bounded, and looks for what their
 // models and tools say, and for the folder, in all that leaves them: what a
 // collector gets, too.
-func exampleActs(t *testing.T, program string) { //nolint:paralleltest // as TestMatrix
+func exampleActs(t *testing.T, program string) {
 	t.Helper()
 	said, err := otelxtest.CanaryOf(canary.Word(),
 		"Order 1001 arrived damaged", "please refund it in full", "You have looked at earlier orders", "The order was refunded")
@@ -28,7 +28,7 @@ func exampleActs(t *testing.T, program string) { //nolint:paralleltest // as Tes
 		{Name: "metrics as OTLP", Marker: "interlock.decisions"},
 	}
 	m := otelxtest.NewMatrix(t, said, acts, outlets)
-	for i, act := range acts { //nolint:paralleltest // as TestMatrix
+	for i, act := range acts {
 		t.Run(act, func(t *testing.T) {
 			sink := otlpsink.Start(t)
 			endpoint := sink.Endpoint(otlpsink.GRPC)

@@ -103,7 +103,7 @@ func (w *world) foreign(id string) {
 		w.queueOut = append(w.queueOut, stdout...)
 		w.queueErr = append(w.queueErr, stderr...)
 	}
-	for _, line := range strings.Split(w.plan.foreign, "\n") {
+	for line := range strings.SplitSeq(w.plan.foreign, "\n") {
 		_, err := escalation.ParseHandoff([]byte(line), time.Now())
 		w.err(err)
 		_, err = escalation.ParseReview([]byte(line))

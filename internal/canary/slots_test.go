@@ -135,8 +135,8 @@ func slots() []slot {
 	}
 	all = append(all, errorSlots(phrase, word)...)
 	all = append(all, providerSlots(phrase, word)...)
-	all = append(all, userCode(phrase)...)
-	all = append(all, boundSlots(phrase, word)...)
+	all = append(all, halved(userCode(phrase))...)
+	all = append(all, halved(boundSlots(phrase, word))...)
 
 	return append(all, placeSlots(phrase, word)...)
 }
@@ -315,7 +315,17 @@ func placeSlots(phrase, word string) []slot {
 	}
 	for i := range all {
 		plant := all[i].plant
-		all[i].plant = func(p *plan) { plant(p); p.operator, p.half = true, true }
+		all[i].plant = func(p *plan) { plant(p); p.operator = true }
+	}
+
+	return halved(all)
+}
+
+// halved spares slots that no wire has a part in the other half of the agents.
+func halved(all []slot) []slot {
+	for i := range all {
+		plant := all[i].plant
+		all[i].plant = func(p *plan) { plant(p); p.half = true }
 	}
 
 	return all
