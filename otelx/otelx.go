@@ -2,8 +2,6 @@ package otelx
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -146,9 +144,6 @@ func (t *Telemetry) Watch(sources ...middleware.GaugeSource) error {
 
 	return nil
 }
-
-// Format prints the type for every verb and flag: what it watches may tell something.
-func (*Telemetry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "otelx.Telemetry") }
 
 // Close stops reading the gauges. Spans and counters go on, and the providers
 // stay open: they belong to the caller. Closing twice is harmless.

@@ -39,7 +39,7 @@ func (w *world) live() {
 	w.value(w.bounded.Gauges())
 	for _, part := range []any{
 		w.guard, w.guard.Actions(), w.guard.Budget(), w.guard.Watchdog(), w.guard.Admission(),
-		w.bounded, w.bounded.Actions(), w.store, w.tel,
+		w.bounded, w.bounded.Actions(), w.store,
 	} {
 		w.value(part)
 	}
