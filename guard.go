@@ -1,6 +1,8 @@
 package interlock
 
 import (
+	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -263,6 +265,9 @@ func (g *Guard) Actions() *escalation.ActionBreaker { return g.actions }
 
 // Budget returns the budget of the guard's runs.
 func (g *Guard) Budget() *escalation.Budget { return g.budget }
+
+// Format prints the type for every verb and flag: its configuration may tell something.
+func (*Guard) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "interlock.Guard") }
 
 // Gauges returns the current readings of the gate, the action breaker, the
 // handoff sink and the guard's models, for alerts. A sink of Actions of its own is

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"sync"
 
 	"github.com/interlock-go/interlock/middleware"
@@ -116,6 +118,9 @@ func (c *Controller) Drain(ctx context.Context) error {
 		}
 	}
 }
+
+// Format prints the type for every verb and flag: the paths of a store may tell something.
+func (*Controller) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "admission.Controller") }
 
 // Gauges returns the last known state of the global scope, as checks and
 // transitions of this process saw it, and the number of effects in flight. It

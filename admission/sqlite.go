@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,6 +141,9 @@ func anchorFile(f files) error {
 // before, or the system has no such locks, it stays at the usual ones: see
 // descriptors.
 func ownLocks() { _, _ = sqlite.OFDLocking(true) }
+
+// Format prints the type for every verb and flag: paths may tell something.
+func (*SQLiteStore) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "admission.SQLiteStore") }
 
 // Close lets go of both files and waits for a verification in the background.
 // Every later call fails. It never fails itself.

@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -242,6 +244,11 @@ func (b *ActionBreaker) Faults() uint64 {
 	}
 
 	return b.faults.Load()
+}
+
+// Format prints the type for every verb and flag: the path of a sink may tell something.
+func (*ActionBreaker) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, "escalation.ActionBreaker")
 }
 
 // Gauges returns the state of each registered workflow under its label and, once

@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -109,6 +111,9 @@ func (e *Escalation) Slot() middleware.Slot {
 
 	return &e.slot
 }
+
+// Format prints the type for every verb and flag: the path of a sink may tell something.
+func (*Escalation) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "escalation.Escalation") }
 
 // Handoff returns the handoff of a run that was halted here. It is there until
 // the run ends; the error that tripped keeps it longer ([HandoffOf]).

@@ -83,6 +83,19 @@ func TestRiskConfig(t *testing.T) {
 }
 
 // What the ready-made rules find, and what they leave alone.
+// A pattern says what is watched for; no verb shows it, nor the words that are
+// looked for before it.
+func TestRiskPatternsPrint(t *testing.T) {
+	t.Parallel()
+	r := newRisk(t, func(c *escalation.RiskConfig) { c.Patterns[0].Pattern = secret })
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		got := fmt.Sprintf(verb, r)
+		if strings.Contains(strings.ToLower(got), strings.ToLower(secret)) || got != "escalation.RiskPatterns" {
+			t.Errorf("%s: %s", verb, got)
+		}
+	}
+}
+
 func TestDefaultRiskPatterns(t *testing.T) {
 	t.Parallel()
 	r := newRisk(t, nil)

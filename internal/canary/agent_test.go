@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/llms"
@@ -29,6 +30,7 @@ type turn struct {
 	n      int  // from 0; calls that were not answered do not count
 	backup bool // it is the second candidate
 	vendor misbehave.Vendor
+	final  bool // no tools are offered
 }
 
 // asks is how a model of this kind asks for a tool.
@@ -56,6 +58,8 @@ func answers(kind, text string) misbehave.Reply {
 // up, pays, and is done.
 func harmless(t turn) misbehave.Reply {
 	switch {
+	case t.kind == curious && !t.final:
+		return asks(t.kind, "look", strconv.Itoa(1001+t.n))
 	case t.kind == stream || t.n > 1:
 		return answers(t.kind, "done and well")
 	case t.n == 0:

@@ -78,7 +78,7 @@ func onTurn(n int, say func(turn) misbehave.Reply) func(turn, *misbehave.Reply) 
 // last replaces what the model says at the end.
 func last(say func(turn) misbehave.Reply) func(turn, *misbehave.Reply) {
 	return func(t turn, r *misbehave.Reply) {
-		if t.n > 1 || t.kind == stream {
+		if t.kind == stream || (t.n > 1 && (t.kind != curious || t.final)) {
 			*r = say(t)
 		}
 	}
@@ -130,14 +130,16 @@ func everyPart(phrase, word string) []llms.MessageContent {
 // alsoSink lets handoffs go on to a sink that fails.
 func alsoSink(fail func() error) func(*interlock.Config) {
 	return func(c *interlock.Config) {
-		file := c.Handoffs
-		c.Handoffs = escalation.SinkFunc(func(ctx context.Context, h escalation.Handoff) error {
-			if err := file.Deliver(ctx, h); err != nil {
-				return err
-			}
+		for _, sink := range []*escalation.Sink{&c.Handoffs, &c.Actions.Sink} {
+			file := *sink
+			*sink = escalation.SinkFunc(func(ctx context.Context, h escalation.Handoff) error {
+				if err := file.Deliver(ctx, h); err != nil {
+					return err
+				}
 
-			return fail()
-		})
+				return fail()
+			})
+		}
 	}
 }
 

@@ -15,7 +15,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var canary = otelxtest.NewCanary(2026)
 
 var (
-	desk    = ident.MustWorkflowID("workflow:org.example/refund-desk@1.0.0")
 	primary = ident.MustLabel("primary")
 	backup  = ident.MustLabel("backup")
 )

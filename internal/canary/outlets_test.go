@@ -10,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlock-go/interlock/internal/cli"
+	"github.com/interlock-go/interlock/escalation"
+	"github.com/interlock-go/interlock/ident"
 	"github.com/interlock-go/interlock/internal/otlpsink"
+	"github.com/interlock-go/interlock/middleware"
 	"github.com/interlock-go/interlock/otelx/otelxtest"
+	"github.com/interlock-go/interlock/slogx"
 )
 
 // outlet is a way out: what must be in it, where it is read when a world has
@@ -29,9 +32,12 @@ func outlets() []outlet {
 		{"traces as OTLP", "invoke_agent", func(w *world) []byte { return exported(w.sink, "race") }, twinTraces},
 		{"metrics as OTLP", "interlock.decisions", func(w *world) []byte { return exported(w.sink, "etrics") }, twinMetrics},
 		{"handoff file", "interlock.handoff.v1", func(w *world) []byte { return w.file("handoffs") }, twinHandoff},
+		{"parked handoffs and their reviews", escalation.ReviewSchema, func(w *world) []byte { return w.file("parked") }, twinReview},
 		{"ledger", "emergency_stop", func(w *world) []byte { return w.file("ledger") }, twinLedger},
 		{"anchor", "SQLite format 3", func(w *world) []byte { return w.file("anchor") }, twinLedger},
 		{"saved run", "interlock.run.v1", func(w *world) []byte { return w.states }, twinState},
+		{"saved run, budget", `"tool_calls"`, func(w *world) []byte { return w.states }, twinState},
+		{"saved run, telemetry", `"telemetry"`, func(w *world) []byte { return w.states }, twinState},
 		{"errors printed", "circuit_open", func(w *world) []byte { return w.each(otelxtest.Printed) }, twinError},
 		{"errors in slog", "circuit_open", func(w *world) []byte { return w.each(otelxtest.Logged) }, twinErrorLog},
 		{"decisions printed", "circuit_open", func(w *world) []byte { return w.decided(otelxtest.Printed) }, twinDecision},
@@ -39,6 +45,10 @@ func outlets() []outlet {
 		{"handoffs, keys, states printed", "Gauge", func(w *world) []byte { return w.printed() }, twinDecision},
 		{"command line, standard output", "receipt_digest", func(w *world) []byte { return w.stdout }, twinCommandOut},
 		{"command line, standard error", "reason_code", func(w *world) []byte { return w.stderr }, twinCommandErr},
+		{"handoffs command, standard output", "decided_at", func(w *world) []byte { return w.queueOut }, twinCommandOut},
+		{"handoffs command, standard error", "handoff_decided", func(w *world) []byte { return w.queueErr }, twinCommandErr},
+		{"slogx, text", slogx.Message, func(w *world) []byte { return w.text.text.Bytes() }, twinText},
+		{"slogx, JSON", slogx.Message, func(w *world) []byte { return w.json.text.Bytes() }, twinJSON},
 		{"process, standard output", captured, nil, twinProcessOut},
 		{"process, standard error and log", captured, nil, twinProcessErr},
 		{"next provider request", `"messages"`, func(w *world) []byte { return w.requests }, twinRequest},
@@ -82,10 +92,17 @@ func (w *world) each(show func(any) []byte) []byte {
 	return b
 }
 
+// decided shows each decision once, of those that differ in numbers alone.
 func (w *world) decided(show func(any) []byte) []byte {
 	var b []byte
+	seen := map[middleware.Decision]bool{}
 	for _, d := range w.decisions {
-		b = append(b, show(d)...)
+		same := d
+		same.Seq, same.Run, same.Turn, same.Count, same.Fill, same.Drift, same.Duration = 0, ident.RunID{}, 0, 0, 0, 0, 0
+		if !seen[same] {
+			seen[same] = true
+			b = append(b, show(d)...)
+		}
 	}
 
 	return b
@@ -98,27 +115,6 @@ func (w *world) printed() []byte {
 	}
 
 	return b
-}
-
-// commands lets an operator look at what the world has left.
-func (w *world) commands() {
-	w.t.Helper()
-	at := []string{"--state", w.path("ledger"), "--anchor", w.path("anchor"), "--key-file", w.path("key")}
-	commands := [][]string{{"status"}, {"log", "--json"}, {"verify", "--state", w.path("nowhere")}}
-	if w.plan.operator {
-		commands = append(commands, [][]string{
-			{"status", "--json"}, {"status", "--state", w.path("nowhere")}, {"verify"}, {"log"}, {"stop"}, {"resume"}, {"init"}, {"keygen"}, {"stop", "--reason", "nonsense"},
-			{"verify", "--key-file", w.path("nowhere")}, {"log", "--anchor", w.dir}, {"status", "--state", w.path("key")},
-			{"stop", "--state", w.dir}, {"status", "--key-file", w.path("ledger")}, {"help"},
-		}...)
-	}
-	for _, args := range append(commands, w.plan.args...) {
-		var stdout, stderr bytes.Buffer
-		inside.enter(strings.Join(args, " ") + w.plan.stdin)
-		cli.Run(append(append([]string{}, at...), args...), strings.NewReader(w.plan.stdin), &stdout, &stderr)
-		w.stdout = append(w.stdout, stdout.Bytes()...)
-		w.stderr = append(w.stderr, stderr.Bytes()...)
-	}
 }
 
 // captured is what capture says itself to show that it hears.

@@ -92,6 +92,7 @@ func TestExample(t *testing.T) { //nolint:paralleltest // as TestMatrix
 		})
 	}
 	m.Finish()
+	exampleActs(t, program)
 	exampleFlags(t, program)
 }
 
@@ -153,21 +154,4 @@ func runExample(t *testing.T, program string, s exampleSlot) (out []byte, dir st
 	}
 
 	return out, dir
-}
-
-// exampleFlags: a flag that is not understood is not repeated.
-func exampleFlags(t *testing.T, program string) {
-	t.Helper()
-	for _, args := range [][]string{
-		{"-act", canary.Phrase()}, {"-" + canary.Word()}, {canary.Phrase()}, {"-provider", canary.Phrase(), "-model", canary.Word()},
-		{"-keep", "/dev/null/" + canary.Phrase(), "-act", "stop"},
-	} {
-		out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-		if err == nil || !bytes.Contains(out, []byte("langchaingo: ")) {
-			t.Errorf("%v: %s", err, out)
-		}
-		for _, f := range canary.Scan("the example", out) {
-			t.Error(f)
-		}
-	}
 }

@@ -52,7 +52,9 @@ func slots() []slot {
 			p.reply = onTurn(0, func(t turn) misbehave.Reply { return asks(t.kind, word, "1001") })
 		}, toModel("tools are offered to the model")},
 		{"model name", func(p *plan) { p.modelName = phrase }, toModel("the provider is told which model to run")},
-		{"agent label", func(p *plan) { p.agentLabel = ident.MustLabel(strings.ToLower(word)) }, nil},
+		{"agent label", func(p *plan) { p.agentLabel = ident.MustLabel(strings.ToLower(word)) }, map[string]string{
+			"handoffs, keys, states printed": registered, "decisions printed": registered, "decisions in slog": registered,
+		}},
 		{"workflow that is not registered", func(p *plan) {
 			p.also = func(w *world, ctx context.Context) {
 				w.err(w.guard.Do(ctx, ident.MustWorkflowID("workflow:org.example/"+strings.ToLower(inside.enter(word))),
@@ -133,7 +135,8 @@ func slots() []slot {
 	}
 	all = append(all, errorSlots(phrase, word)...)
 	all = append(all, providerSlots(phrase, word)...)
-	all = append(all, userCode(phrase)...)
+	all = append(all, halved(userCode(phrase))...)
+	all = append(all, halved(boundSlots(phrase, word))...)
 
 	return append(all, placeSlots(phrase, word)...)
 }
@@ -312,7 +315,17 @@ func placeSlots(phrase, word string) []slot {
 	}
 	for i := range all {
 		plant := all[i].plant
-		all[i].plant = func(p *plan) { plant(p); p.operator, p.half = true, true }
+		all[i].plant = func(p *plan) { plant(p); p.operator = true }
+	}
+
+	return halved(all)
+}
+
+// halved spares slots that no wire has a part in the other half of the agents.
+func halved(all []slot) []slot {
+	for i := range all {
+		plant := all[i].plant
+		all[i].plant = func(p *plan) { plant(p); p.half = true }
 	}
 
 	return all

@@ -110,6 +110,45 @@ func twinHandoff(t *testing.T, secret string) []byte {
 	return read(t, path)
 }
 
+// twinReview keeps why a reviewer decided, in words.
+func twinReview(t *testing.T, secret string) []byte {
+	t.Helper()
+	handoff := twinHandoff(t, secret)
+	review, err := json.Marshal(map[string]string{"decision": "abort_run", "reviewer": "Jo", "comment": "not again: " + string(handoff)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return append(append(handoff, '\n'), review...)
+}
+
+// twinLines logs a call as it is usual, with a handler of its own.
+func twinLines(t *testing.T, secret string, handler slog.Handler) {
+	t.Helper()
+	logger := slog.New(handler)
+	_, _ = twinAgent(t, secret, func(ctx context.Context, name, input string, err error) (string, error) {
+		logger.WarnContext(ctx, "tool failed", "tool", name, "input", input, "err", err)
+
+		return "", err
+	})
+}
+
+func twinText(t *testing.T, secret string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	twinLines(t, secret, slog.NewTextHandler(&b, nil))
+
+	return b.Bytes()
+}
+
+func twinJSON(t *testing.T, secret string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	twinLines(t, secret, slog.NewJSONHandler(&b, nil))
+
+	return b.Bytes()
+}
+
 // twinLedger writes down why it was stopped.
 func twinLedger(t *testing.T, secret string) []byte {
 	t.Helper()
