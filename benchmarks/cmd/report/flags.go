@@ -102,13 +102,15 @@ func rowNames(all []row.Row) []string {
 	return known
 }
 
-// choose returns the rows that the options name; all if they name none.
+// choose returns the rows that the options name; all if they name none. A quick
+// run leaves long ones out that are not named themselves.
 func choose(o options, all []row.Row) []row.Row {
-	if len(o.sets)+len(o.rows) == 0 {
-		return all
-	}
-
 	return slices.DeleteFunc(slices.Clone(all), func(r row.Row) bool {
-		return !slices.Contains(o.sets, string(r.Set)) && !slices.Contains(o.rows, r.Name)
+		if slices.Contains(o.rows, r.Name) {
+			return false
+		}
+		whole := len(o.sets)+len(o.rows) == 0 || slices.Contains(o.sets, string(r.Set))
+
+		return !whole || (o.quick && r.Long)
 	})
 }

@@ -186,3 +186,28 @@ func TestFailures(t *testing.T) {
 		}
 	}
 }
+
+// A quick run leaves out what takes seconds, unless it is named.
+func TestQuickLeavesLongRowsOut(t *testing.T) {
+	t.Parallel()
+	from := source4(t, false)
+	rows := from.rows()
+	rows[1].Long = true
+	from.rows = func() []row.Row { return rows }
+	for name, tc := range map[string]struct {
+		args []string
+		want int
+	}{
+		"quick":         {[]string{"-quick", "-json"}, 2},
+		"quick, a set":  {[]string{"-quick", "-json", "-set", "micro"}, 1},
+		"quick, by row": {[]string{"-quick", "-json", "-row", "micro/adds-too"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := try(t, from, tc.args...)
+			if code != 0 || strings.Count(stdout, "\n") != tc.want {
+				t.Errorf("exit %d, want %d rows: %s%s", code, tc.want, stdout, stderr)
+			}
+		})
+	}
+}

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, from sour
 func (o options) measure(progress io.Writer) measure.Options {
 	opts := measure.Options{Rounds: 15, SlowRounds: 5, Sample: 60 * time.Millisecond}
 	if o.quick {
-		opts = measure.Options{Rounds: 5, SlowRounds: 2, Sample: 8 * time.Millisecond}
+		opts = measure.Options{Rounds: 3, SlowRounds: 1, Sample: 4 * time.Millisecond}
 	}
 	opts.Progress = func(group string, rows int) { fmt.Fprintf(progress, "%s: %d rows\n", group, rows) }
 

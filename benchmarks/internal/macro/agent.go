@@ -81,16 +81,22 @@ func bare(k kind, p *provider) (*desk, error) {
 	return d, nil
 }
 
+// unwatched turns the limits between tokens off: then a call that does not stream
+// is not streamed inwardly either, so that its progress could be seen.
+func unwatched(cfg *interlock.Config) {
+	cfg.Fallback.FirstToken, cfg.Fallback.Idle = fallback.NoLimit, fallback.NoLimit
+}
+
 // guarded is the agent behind a guard. With more than one provider the others
 // are its fallback.
-func guarded(k kind, ledger *fixture.Ledger, providers ...*provider) (_ *desk, err error) {
+func guarded(k kind, ledger *fixture.Ledger, adjust func(*interlock.Config), providers ...*provider) (_ *desk, err error) {
 	d := &desk{tool: fixture.NewTool()}
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
-	g, err := d.guard(ledger)
+	g, err := d.guard(ledger, adjust)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,7 @@ func guarded(k kind, ledger *fixture.Ledger, providers ...*provider) (_ *desk, e
 	return d, nil
 }
 
-func (d *desk) guard(ledger *fixture.Ledger) (*interlock.Guard, error) {
+func (d *desk) guard(ledger *fixture.Ledger, adjust func(*interlock.Config)) (*interlock.Guard, error) {
 	store, err := ledger.Store()
 	if err != nil {
 		return nil, err
@@ -139,6 +145,9 @@ func (d *desk) guard(ledger *fixture.Ledger) (*interlock.Guard, error) {
 	cfg.Fallback.FirstToken, cfg.Fallback.Idle = time.Minute, time.Minute // a machine that is busy is no provider that is silent
 	fixture.Report(&cfg, tel)
 
+	if adjust != nil {
+		adjust(&cfg)
+	}
 	g, err := interlock.New(cfg)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,11 @@
 // no-op tracer and meter. No real model answers at once: its latency would hide
 // what is measured, so the shares that these rows show are the worst case.
 //
+// With limits between tokens, which are on by default, the fallback streams an
+// answer inwardly where no tools are offered (the MRKL agent's always), so that a
+// provider that falls silent is noticed. Parsing a stream costs the client more
+// than parsing a body; "guarded-unwatched" has these limits off.
+//
 // A load is some number of runs at a time. Latencies of its runs, and how many
 // ended in a second, are rows of their own, taken from the same batch; the batch
 // of the bare agent and that of the guarded one take turns.

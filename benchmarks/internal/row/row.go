@@ -65,8 +65,10 @@ type Row struct {
 	// figure is time that passed for one operation, with all of them at work.
 	Parallel bool
 	// Slow rows need more than a millisecond for one operation, or a long
-	// preparation: a quick run may repeat them less, or leave them out.
+	// preparation: they are repeated less.
 	Slow bool
+	// Long rows take seconds: a quick run leaves them out, unless it names them.
+	Long bool
 	// Series names the growth series that the row is a point of. "": none.
 	Series string
 	// X is the row's place in its series: the quantity that grows.

@@ -88,7 +88,7 @@ func memories() []row.Row {
 	var rows []row.Row
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		rows = append(rows, row.Row{
-			Series: memory, X: float64(n), Unit: row.Bytes, Slow: n >= manyRuns,
+			Series: memory, X: float64(n), Unit: row.Bytes, Slow: n >= manyRuns, Long: n >= manyRuns,
 			About:   fmt.Sprintf("memory of one of %d live runs that have made %d tool calls each", n, callsOfRun),
 			Measure: func() (float64, error) { return perRun(n) },
 		})
