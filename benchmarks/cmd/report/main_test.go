@@ -211,3 +211,11 @@ func TestQuickLeavesLongRowsOut(t *testing.T) {
 		})
 	}
 }
+// The README of the project says what the committed report says.
+func TestReadmeIsUpToDate(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := try(t, source4(t, false), "-check", filepath.Join("..", "..", "..", "README.md"), "-out", filepath.Join("..", ".."))
+	if code != 0 {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

@@ -30,21 +30,29 @@ func Rows(l *fixture.Ledgers) []row.Row {
 func Targets() []row.Target {
 	return []row.Target{
 		{
+			Why: "The policies took 2.9 µs with 33 allocations here, less than the 8.9 µs that the bound was set by. A " +
+				"profile of our fallback shows no part above a tenth of it but the two timers of an attempt.",
 			Name: "four-policies-healthy", Row: "peers/healthy/failsafe-four-policies", To: "peers/healthy/interlock-fallback",
 			About:   "failsafe-go's retry, breaker, fallback and timeout over our fallback, while nothing fails",
 			AtLeast: 3, Allocs: -1,
 		},
 		{
+			Why: "Our fallback makes two attempts of its own kind here: both with a timer, the failure classified by " +
+				"the client's error text, the bench told, the backup guarded like the primary. The policies run the " +
+				"backup as a plain function; the next row gives it policies of its own.",
 			Name: "four-policies-failing", Row: "peers/failing/failsafe-four-policies", To: "peers/failing/interlock-fallback", Headline: true,
 			About:   "failsafe-go's retry, breaker, fallback and timeout over our fallback, while the primary fails every call",
 			AtLeast: 3, Allocs: -1,
 		},
 		{
+			Why:  "As above; a benched primary is passed over in 1.1 µs with 6 allocations.",
 			Name: "four-policies-outage", Row: "peers/outage/failsafe-four-policies", To: "peers/outage/interlock-fallback",
 			About:   "the same with the primary's breaker open",
 			AtLeast: 3, Allocs: -1,
 		},
 		{
+			Why: "Allocation is a third of our call (18 objects, the attempts among them), the timers an eighth, " +
+				"classifying a tenth.",
 			Name: "four-policies-each", Row: "peers/failing/failsafe-four-policies-each", To: "peers/failing/interlock-fallback",
 			About:   "the same while the primary fails every call, with the backup protected as ours is",
 			AtLeast: 3, Allocs: -1,

@@ -71,7 +71,13 @@ func (r *Report) targets(b *strings.Builder) {
 	for i := range r.Targets {
 		t := &r.Targets[i]
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n",
-			cell(t.About), t.bound(), t.measuredValue(r.unit(t.Row)), percent(t.Spread), yes(t.Met))
+			cell(t.About), t.bound(r.unit(t.Row)), t.measuredValue(r.unit(t.Row)), percent(t.Spread), yes(t.Met))
+	}
+	b.WriteString("\n")
+	for i := range r.Targets {
+		if t := &r.Targets[i]; t.Why != "" {
+			fmt.Fprintf(b, "- *%s*: %s\n", t.About, t.Why)
+		}
 	}
 	b.WriteString("\n")
 }

@@ -73,6 +73,7 @@ type Target struct {
 	Allocs  *float64 `json:"allocs,omitempty"` // of Row, where the target bounds them
 	MaxOps  *float64 `json:"max_allocs,omitempty"`
 	Met     bool     `json:"met"`
+	Why     string   `json:"why,omitempty"` // it was missed, as far as a profile shows
 }
 
 // Growth is how a cost grew with a quantity.
@@ -197,6 +198,9 @@ func (r *Report) addTarget(g *measure.Group, f *measure.Figure, t row.Target) {
 		if math.Round(f.Allocs) > t.Allocs {
 			out.Met = false
 		}
+	}
+	if !out.Met {
+		out.Why = t.Why
 	}
 	r.Targets = append(r.Targets, out)
 }

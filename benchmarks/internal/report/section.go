@@ -30,7 +30,7 @@ func Section(r Report) string {
 			missed = ""
 		}
 		if t.Head {
-			fmt.Fprintf(&b, "| %s | %s%s | %s |\n", cell(t.About), t.measuredValue(r.unit(t.Row)), missed, t.bound())
+			fmt.Fprintf(&b, "| %s | %s%s | %s |\n", cell(t.About), t.measuredValue(r.unit(t.Row)), missed, t.bound(r.unit(t.Row)))
 		}
 	}
 	b.WriteString("\n")

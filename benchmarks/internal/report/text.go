@@ -82,10 +82,10 @@ func yes(met bool) string {
 }
 
 // bound renders what a target allows.
-func (t *Target) bound() string {
+func (t *Target) bound(unit string) string {
 	render := func(v float64) string {
 		if t.To == "" {
-			return number(v)
+			return amount(v, unit)
 		}
 
 		return number(v) + " ×"

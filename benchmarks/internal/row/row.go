@@ -106,6 +106,9 @@ type Target struct {
 	Headline bool
 	// About is the claim in one line.
 	About string
+	// Why says what a profile shows of a claim that was missed when it was last
+	// looked at. A report shows it where the claim is missed.
+	Why string
 	// Row is the row that the claim is about, To the one it is compared with.
 	// Over is taken from Row's figure first, so that an addition can be compared
 	// alone. To and Over: "" none.
