@@ -2,6 +2,7 @@ package measure
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/interlock-go/interlock/benchmarks/internal/row"
 )
@@ -14,9 +15,10 @@ type Plan struct {
 	Rows []row.Row
 }
 
-// Groups parts rows into what is measured together: each set by itself, and
-// each growth series by itself, since what one keeps in memory would slow the
-// collector in all others. Whatever a row is compared with, by RatioTo or by a
+// Groups parts rows into what is measured together: the rows whose names begin
+// with the same two parts, and each growth series by itself. All rows of a group
+// are kept ready at the same time, and a large heap makes fresh memory colder for
+// each of them. Whatever a row is compared with, by RatioTo or by a
 // target, joins its group, so that every ratio is of one run. wanted are the rows
 // to report; all are where the others are looked up.
 func Groups(wanted, all []row.Row, targets []row.Target) []Plan {
@@ -26,10 +28,7 @@ func Groups(wanted, all []row.Row, targets []row.Target) []Plan {
 	}
 	var plans []Plan
 	for _, r := range wanted {
-		name := string(r.Set)
-		if r.Series != "" {
-			name += "/" + r.Series
-		}
+		name := family(r)
 		i := slices.IndexFunc(plans, func(p Plan) bool { return p.Name == name })
 		if i < 0 {
 			i = len(plans)
@@ -52,6 +51,15 @@ func Groups(wanted, all []row.Row, targets []row.Target) []Plan {
 	}
 
 	return plans
+}
+
+func family(r row.Row) string {
+	if r.Series != "" {
+		return string(r.Set) + "/" + r.Series
+	}
+	parts := strings.SplitN(r.Name, "/", 3) // two, and the rest
+
+	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
 func (p *Plan) join(byName map[string]row.Row, name string) {

@@ -227,14 +227,15 @@ func TestAllocations(t *testing.T) {
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	all := []row.Row{
-		{Name: "micro/a", Set: row.Micro, RatioTo: "micro/b"},
-		{Name: "micro/b", Set: row.Micro},
-		{Name: "peers/c", Set: row.Peers, RatioTo: "micro/a"},
+		{Name: "micro/x/a", Set: row.Micro, RatioTo: "micro/x/b"},
+		{Name: "micro/x/b", Set: row.Micro},
+		{Name: "micro/y", Set: row.Micro},
+		{Name: "peers/z/c", Set: row.Peers, RatioTo: "micro/x/a"},
 		{Name: "scale/d", Set: row.Scale, Series: "runs", X: 1},
 		{Name: "scale/e", Set: row.Scale, Series: "runs", X: 2},
 		{Name: "scale/f", Set: row.Scale, Series: "receipts", X: 1},
 	}
-	targets := []row.Target{{Name: "t", Row: "micro/a", To: "peers/c", Over: "micro/b"}}
+	targets := []row.Target{{Name: "t", Row: "micro/x/a", To: "peers/z/c", Over: "micro/x/b"}}
 	got := map[string][][]string{}
 	for _, p := range measure.Groups(all, all, targets) {
 		var rows []string
@@ -244,8 +245,9 @@ func TestGroups(t *testing.T) {
 		got[p.Name] = [][]string{p.Own, rows}
 	}
 	want := map[string][][]string{
-		"micro":          {{"micro/a", "micro/b"}, {"micro/a", "micro/b", "peers/c"}},
-		"peers":          {{"peers/c"}, {"peers/c", "micro/a"}},
+		"micro/x":        {{"micro/x/a", "micro/x/b"}, {"micro/x/a", "micro/x/b", "peers/z/c"}},
+		"micro/y":        {{"micro/y"}, {"micro/y"}},
+		"peers/z":        {{"peers/z/c"}, {"peers/z/c", "micro/x/a"}},
 		"scale/runs":     {{"scale/d", "scale/e"}, {"scale/d", "scale/e"}},
 		"scale/receipts": {{"scale/f"}, {"scale/f"}},
 	}

@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -131,7 +132,7 @@ func (r *Report) growthChart() ([]Chart, error) {
 		line.Color, dots.Color = plotutil.Color(i), plotutil.Color(i)
 		dots.Shape = draw.CircleGlyph{}
 		p.Add(line, dots)
-		p.Legend.Add(g.Quantity+" ("+g.Fit+")", line)
+		p.Legend.Add(g.Name+" ("+g.Fit+")", line)
 	}
 	if !(p.Y.Min > 0 && p.Y.Min <= p.Y.Max) {
 		return nil, errors.New("chart of growth: no points")
@@ -212,7 +213,7 @@ func (ratioTicks) Ticks(low, high float64) []plot.Tick {
 			if v := m * power; v >= low && v <= high {
 				label := ""
 				if m == 1 || high/low < 200 { // all fit
-					label = fmt.Sprintf("%.6g", v)
+					label = strconv.FormatFloat(v, 'f', -1, 64)
 				}
 				ticks = append(ticks, plot.Tick{Value: v, Label: label})
 			}
