@@ -211,6 +211,7 @@ func TestQuickLeavesLongRowsOut(t *testing.T) {
 		})
 	}
 }
+
 // The README of the project says what the committed report says.
 func TestReadmeIsUpToDate(t *testing.T) {
 	t.Parallel()
