@@ -60,7 +60,8 @@ func Rows(l *fixture.Ledgers) []row.Row {
 			for _, f := range figures() {
 				for place, who := range []string{"bare", "guarded", "guarded-unwatched"} {
 					r := row.Row{
-						Name: name(who, f.name), Set: row.Macro, Unit: f.unit, Slow: true, Long: load.concurrent > longLoad, Measure: both.reader(place, f.of),
+						Name: name(who, f.name), Set: row.Macro, Unit: f.unit, Slow: true, Long: load.concurrent > longLoad,
+						Measure: both.reader(place, f.of),
 						About: fmt.Sprintf("one-tool %s runs over HTTP, %s, %d at a time: %s", k, who, load.concurrent, f.about),
 					}
 					if place > 0 {
