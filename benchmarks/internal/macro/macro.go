@@ -62,7 +62,7 @@ func Rows(l *fixture.Ledgers) []row.Row {
 					r := row.Row{
 						Name: name(who, f.name), Set: row.Macro, Unit: f.unit, Slow: true, Long: load.concurrent > longLoad,
 						Measure: both.reader(place, f.of),
-						About: fmt.Sprintf("one-tool %s runs over HTTP, %s, %d at a time: %s", k, who, load.concurrent, f.about),
+						About:   fmt.Sprintf("one-tool %s runs over HTTP, %s, %d at a time: %s", k, who, load.concurrent, f.about),
 					}
 					if place > 0 {
 						r.RatioTo = name("bare", f.name)

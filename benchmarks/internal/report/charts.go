@@ -31,7 +31,7 @@ const (
 	barHeight  = 0.24 * vg.Inch
 	barSpace   = 1.1 * vg.Inch // title and axis
 	growthHigh = 4.5 * vg.Inch
-	maxBars    = 40
+	maxBars    = 100
 )
 
 // Charts draws, for each set, how rows compare with what they are compared with,
