@@ -126,7 +126,9 @@ import (
 // run twice per action and allocates nothing, which with a budget around it is
 // no more than the two steps of a gobreaker; arguments are hashed only if the
 // action before was of the same tool, results only if the arguments were equal
-// too (BenchmarkActionBreaker). For that, input and output of one action are
+// too (BenchmarkActionBreaker, on an idle 2-core virtual machine: 80 to 160 ns
+// beside a bare call, 330 ns with a budget; gobreaker's two-step form alone is
+// 214 ns). For that, input and output of one action are
 // kept per run, in memory, until its next action or its end.
 //
 // nil and the zero value make chains that refuse every call.
