@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"runtime"
 	"strings"
@@ -28,7 +29,12 @@ import (
 	"github.com/interlock-go/interlock/watchdog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" { // another process, of TestHaltedInAnotherProcess
+		os.Exit(goOnElsewhere(os.Stdin, os.Stdout))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // seen collects decisions.
 type seen struct {
