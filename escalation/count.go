@@ -57,11 +57,11 @@ func (e *Escalation) trip(ctx context.Context, run *middleware.Run, p place, r r
 	if total := r.counts.Total(); count < limit && total >= e.policy.Total {
 		count, limit = total, e.policy.Total
 	}
+	defer e.deliver(ctx, run, p, h) // after the news, also if an observer ends the goroutine
 	e.notify(ctx, run, p, middleware.Decision{
 		Seq: r.seq, Verdict: middleware.VerdictEscalate, Action: middleware.ActionBlock,
 		Reason: h.ReasonCode(), Class: h.class, Count: count, Limit: limit,
 	})
-	e.deliver(ctx, run, p, h)
 
 	return refuse(run, middleware.ReasonCircuitOpen, &TripError{handoff: h, cause: err})
 }
